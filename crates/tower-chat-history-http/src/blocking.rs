@@ -2,21 +2,19 @@
 
 use std::panic::resume_unwind;
 
-use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 
 /// The size of a body from which it is read on a thread for blocking work. A smaller body takes at most a few tens of
 /// milliseconds.
 const LARGE: usize = 1 << 20;
 
 /// Does the work of reading a body of this size: on this thread, or on a thread for blocking work if the body is large.
-/// Outside of a tokio runtime, it is done on this thread.
 pub(crate) async fn blocking<T: Send + 'static>(size: usize, work: impl Fn() -> T + Clone + Send + 'static) -> T {
     if size < LARGE {
         return work();
     }
-    let Ok(runtime) = Handle::try_current() else { return work() };
     let there = work.clone();
-    match runtime.spawn_blocking(there).await {
+    match spawn_blocking(there).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
@@ -30,8 +28,6 @@ pub(crate) async fn blocking<T: Send + 'static>(size: usize, work: impl Fn() -> 
 mod tests {
     use std::thread;
 
-    use futures_util::FutureExt as _;
-
     use super::*;
 
     #[tokio::test]
@@ -40,11 +36,6 @@ mod tests {
         let is_here = move || thread::current().id() == here;
         assert!(blocking(LARGE - 1, is_here).await);
         assert!(!blocking(LARGE, is_here).await);
-    }
-
-    #[test]
-    fn outside_of_a_runtime_every_body_is_read_here() {
-        assert_eq!(blocking(LARGE, || 7).now_or_never(), Some(7));
     }
 
     #[tokio::test]

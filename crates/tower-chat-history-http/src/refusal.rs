@@ -102,7 +102,7 @@ fn of_history(error: &HistoryError) -> Refusal {
         HistoryError::QueueTimeout(_) => of_sender(StatusCode::SERVICE_UNAVAILABLE),
         HistoryError::Load(error) if error.is_retryable() => internal(StatusCode::SERVICE_UNAVAILABLE, load),
         HistoryError::LoadTimeout(_) => internal(StatusCode::GATEWAY_TIMEOUT, load),
-        HistoryError::Load(_) | HistoryError::LoadPanicked => internal(StatusCode::INTERNAL_SERVER_ERROR, load),
+        HistoryError::Load(_) => internal(StatusCode::INTERNAL_SERVER_ERROR, load),
         _ => internal(StatusCode::INTERNAL_SERVER_ERROR, "the conversation cannot be continued by this program"),
     }
 }

@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn errors_of_the_main_crate_keep_their_names() {
-        let error = HistoryError::NoRuntime;
+        let error = HistoryError::QueueFull { max_waiting: 8 };
         let name = error.kind();
         assert_eq!(error_type(&Wrapper(error.into())), name);
     }

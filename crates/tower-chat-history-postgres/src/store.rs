@@ -13,7 +13,7 @@ use tower_chat_history_core::{
 
 use crate::{
     database::{BatchQueue, Call, Database},
-    error::{Failure, PostgresError},
+    error::Failure,
     read::{self, LoadRequest},
     rows::uuid,
     write::{self, AppendRequest},
@@ -68,14 +68,7 @@ impl HistoryStore for PostgresStore {
 
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
         let name = uuid(Incarnation::random());
-        let once = || write::append(&self.database, &self.appends, id, &append, name);
-        let appended = match once().await {
-            // A save can outlive the runtime in which it began. If it is then polled in another runtime, its first
-            // attempt fails, and it is repeated there.
-            Err(Failure::Postgres(PostgresError::NoRuntime)) => once().await,
-            done => done,
-        };
-        Ok(appended?)
+        Ok(write::append(&self.database, &self.appends, id, &append, name).await?)
     }
 
     async fn compact(

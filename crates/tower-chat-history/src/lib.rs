@@ -35,6 +35,8 @@
 //! To call a real model, use `tower-chat-history-openai`, or an [adapter](adapt) for your client. To keep conversations
 //! when the process ends, replace the [`MemoryStore`] with another [store](#other-crates).
 //!
+//! Calls need a tokio runtime with a timer. Before the runtime shuts down, [drain](Engine::drain) the layer's engine.
+//!
 //! # Pages
 //!
 //! | page | contents |
@@ -91,7 +93,6 @@ pub mod completion;
 #[cfg(feature = "config")]
 pub mod config;
 pub mod dialect;
-mod discard;
 pub mod engine;
 pub mod error;
 pub mod limits;
@@ -102,11 +103,10 @@ pub mod policy;
 pub mod recall;
 pub mod report;
 mod routed;
-mod spawn;
 pub mod store;
 pub mod summary;
 pub mod telemetry;
-mod timer;
+mod timeout;
 
 #[doc = include_str!("../docs/cases.md")]
 pub mod cases {}

@@ -104,9 +104,8 @@ pub enum OnOtherDialect {
 #[cfg_attr(feature = "config", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum OnLoadFailure {
-    /// Fails with [`HistoryError::Load`](crate::HistoryError::Load),
-    /// [`LoadTimeout`](crate::HistoryError::LoadTimeout) or [`LoadPanicked`](crate::HistoryError::LoadPanicked) before
-    /// the model is called.
+    /// Fails with [`HistoryError::Load`](crate::HistoryError::Load) or
+    /// [`LoadTimeout`](crate::HistoryError::LoadTimeout) before the model is called.
     #[default]
     Fail,
     /// Calls the model without history, or with the messages that the caller resends. The report then has
@@ -170,8 +169,8 @@ pub struct DetachLimits {
     /// up the total. The default is 4.
     #[cfg_attr(feature = "config", serde(deserialize_with = "field::positive"))]
     pub max_per_conversation: usize,
-    /// The longest time that a stream is read after its caller dropped it. `None` means no limit. Outside of a tokio
-    /// runtime there is no timer, and therefore no limit. The default is 10 minutes.
+    /// The longest time that a stream is read after its caller dropped it. `None` means no limit. The default
+    /// is 10 minutes.
     #[cfg_attr(feature = "config", serde(rename = "timeout_ms", deserialize_with = "field::timeout_or_none"))]
     pub timeout: Option<Duration>,
 }

@@ -43,10 +43,6 @@ ingredients! {
     IndexedLists = "indexed-lists",
     /// Few permits for the model, and calls that wait in a conversation's queue or for its saves.
     HeldPermits = "held-permits",
-    /// Runtimes that own summary tasks but are not driven.
-    IdleRuntimes = "idle-runtimes",
-    /// Saves that finish outside of any runtime.
-    NoRuntime = "no-runtime",
     /// NUL characters in summaries and in the names of their models.
     Nuls = "nuls",
     /// Interrupted replies whose text is kept, followed by a repetition of the call.
@@ -62,12 +58,8 @@ ingredients! {
     /// Results that arrive while a question about their calls is answered, with a summary made for that
     /// question.
     LateContinuations = "late-continuations",
-    /// Token counters that panic in any of their methods.
-    CounterPanics = "counter-panics",
-    /// Searches for recall that fail, panic, take long, or return messages that are not allowed.
+    /// Searches for recall that fail, take long, or return messages that are not allowed.
     HostileRecall = "hostile-recall",
-    /// Spawners that panic.
-    SpawnerPanics = "spawner-panics",
     /// Summaries that try to close their delimiter with the help of invisible characters.
     Delimiters = "delimiters",
     /// The same compaction from two replicas.

@@ -52,7 +52,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "engine", about: "conversations with any log, budget and summarizer", run: engine::run },
     Scenario { name: "neighbors", about: "one conversation, alone and next to hostile ones", run: neighbors::run },
     Scenario { name: "cancel", about: "callers that leave at any await, over an unreliable store", run: cancel::run },
-    Scenario { name: "shutdown", about: "runtimes that are shut down or idle", run: shutdown::run },
+    Scenario { name: "shutdown", about: "runtimes that are shut down after a drain", run: shutdown::run },
     Scenario { name: "streams", about: "streams in any pieces, through every integration", run: streams::run },
     Scenario { name: "stores", about: "stores in this process against a model of the contract", run: stores::local },
     Scenario { name: "servers", about: "stores on servers against the same model", run: stores::remote },

@@ -27,12 +27,13 @@ struct Pages {
     rng: SeededRng,
     ingredients: Ingredients,
     reliable: bool,
+    panics: bool,
 }
 
 impl Notes {
     /// Creates a summarizer that always succeeds if `reliable` is true, and otherwise one that sometimes
-    /// fails, panics, hangs or returns odd summaries.
-    pub(super) fn new(rng: SeededRng, ingredients: &Ingredients, reliable: bool) -> Self {
+    /// fails, panics if `panics` is true, hangs or returns odd summaries.
+    pub(super) fn new(rng: SeededRng, ingredients: &Ingredients, reliable: bool, panics: bool) -> Self {
         let ingredients = ingredients.clone();
         Self(Mutex::new(Pages {
             pages: Vec::new(),
@@ -41,6 +42,7 @@ impl Notes {
             rng,
             ingredients,
             reliable,
+            panics,
         }))
     }
 
@@ -119,7 +121,7 @@ impl Summarizer for Notes {
             }
             let mood = match mood {
                 6 => Mood::Fails,
-                7 => Mood::Panics,
+                7 if pages.panics => Mood::Panics,
                 8 => Mood::Hangs,
                 _ => Mood::Fine,
             };

@@ -1,17 +1,20 @@
-//! Runtimes that are shut down at any moment, or that are alive but not driven. Complete replies are stored
-//! nevertheless.
+//! Runtimes that are shut down after the engine was drained, while callers are in the middle of their calls. Complete
+//! replies are stored nevertheless.
 
 use std::{
     collections::BTreeMap,
     pin::Pin,
     sync::{Arc, Mutex, mpsc},
-    task::{Context, Poll, Wake, Waker},
+    task::{Context, Poll},
     thread,
     time::Duration,
 };
 
 use async_trait::async_trait;
-use tokio::runtime::{Builder, Runtime};
+use tokio::{
+    runtime::{Builder, Runtime},
+    task::JoinSet,
+};
 use tower_chat_history::{
     BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore,
     Message, Reply, StoreError, Summaries, TurnInput,
@@ -20,7 +23,7 @@ use tower_chat_history::{
 };
 
 use super::{
-    Checked, Figures, Ingredient, Ingredients,
+    Checked, Figures, Ingredients,
     disturbed::{Disturb, Disturbed},
     outcome::{Violation, holds},
 };
@@ -34,38 +37,23 @@ const PATIENCE: Duration = Duration::from_secs(40);
 const STORE_LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs one case.
-pub(super) fn run(seed: u64, ingredients: &Ingredients) -> Checked<Figures> {
+pub(super) fn run(seed: u64, _: &Ingredients) -> Checked<Figures> {
     let mut rng = SeededRng::new(seed);
     let mut figures = Figures::default();
-    let idles = ingredients.has(Ingredient::IdleRuntimes) && rng.once_in(2);
-    let first = runtime();
-    // An engine that is created within a runtime runs its saves there.
-    let entered = rng.once_in(2).then(|| first.enter());
-    let case = Case::new(&mut rng);
-    drop(entered);
-    first.block_on(case.live(&mut rng));
-    let idle = if idles {
-        figures.count("runtimes left idle");
-        Some(first)
-    } else {
-        figures.count("runtimes shut down");
-        drop(first);
-        None
-    };
-    figures.add("saves pending", case.engine.pending_saves() as u64);
-    let engine = case.engine.clone();
-    let without = ingredients.has(Ingredient::NoRuntime) && rng.once_in(2);
-    let drained = if without {
-        figures.count("drains without a runtime");
-        in_time("drain ends without a runtime", move || block_on(engine.drain(DRAIN)))?
-    } else {
-        in_time("drain ends in another runtime", move || runtime().block_on(engine.drain(DRAIN)))?
-    };
+    let case = Arc::new(Case::new(&mut rng));
+    let (first, mut of_first) = (Arc::clone(&case), rng.fork());
+    let (pending, drained) = in_time("drain ends", move || {
+        runtime().block_on(async {
+            first.live(&mut of_first).await;
+            let pending = first.engine.pending_saves();
+            (pending, first.engine.drain(DRAIN).await)
+        })
+    })?;
+    figures.add("saves pending", pending as u64);
     drained.map_err(|error| Violation::new("a drain ends when no save is pending", error.to_string()))?;
     holds(case.engine.pending_saves() == 0, "no save is pending after a drain", String::new)?;
     case.check(&mut figures)?;
     case.goes_on(&mut figures)?;
-    drop(idle);
     Ok(figures)
 }
 
@@ -144,17 +132,18 @@ impl Case {
         Self { engine, store, ids: ids.collect(), complete: Complete::default(), summarizes }
     }
 
-    /// Runs turns in a runtime, until the runtime is stopped in the middle of them.
+    /// Runs turns, and ends their callers in the middle of them.
     async fn live(&self, rng: &mut SeededRng) {
         for _ in 0..rng.between(1, 4) {
             for id in &self.ids {
                 turn(&self.engine, id, &self.complete, "before").await;
             }
         }
+        let mut callers = JoinSet::new();
         for number in 0..rng.between(2, 8) {
             let (engine, id, complete) = (self.engine.clone(), rng.pick(&self.ids).clone(), Arc::clone(&self.complete));
             let stays = rng.once_in(2);
-            tokio::spawn(async move {
+            callers.spawn(async move {
                 if stays {
                     turn(&engine, &id, &complete, &format!("during{number}")).await;
                 } else if let Ok(turn) = engine.begin(asked(&id)).await {
@@ -169,13 +158,14 @@ impl Case {
         for _ in 0..rng.below(long) {
             tokio::task::yield_now().await;
         }
+        callers.shutdown().await;
     }
 
     /// Checks that every complete reply is stored once.
     fn check(&self, figures: &mut Figures) -> Checked {
         let mut logs: BTreeMap<&ConversationId, Vec<String>> = BTreeMap::new();
         for id in &self.ids {
-            let messages = block_on(self.store.conversation(id).messages()).unwrap();
+            let messages = runtime().block_on(self.store.conversation(id).messages()).unwrap();
             logs.insert(id, messages.iter().map(|message| message.text().into_owned()).collect());
         }
         let complete = self.complete.lock().unwrap();
@@ -219,7 +209,8 @@ impl Case {
 
     /// Returns, for each conversation, the end of what summaries cover and the start of the window.
     fn covered(&self) -> Vec<(u64, u64)> {
-        let positions = self.ids.iter().map(|id| match block_on(self.store.load(id, Load::new())) {
+        let load = |id| runtime().block_on(self.store.load(id, Load::new()));
+        let positions = self.ids.iter().map(|id| match load(id) {
             Ok(Loaded::Window(window)) => window.compaction.map_or((0, 0), |compaction| {
                 let cut = Cuts::read(&compaction).unwrap().cut;
                 (cut.covers_to().get(), cut.window_start.get())
@@ -251,22 +242,4 @@ fn in_time<T: Send + 'static>(rule: &'static str, work: impl FnOnce() -> T + Sen
     let (sender, done) = mpsc::channel();
     thread::spawn(move || sender.send(work()));
     done.recv_timeout(PATIENCE).map_err(|error| Violation::new(rule, format!("{error} within {PATIENCE:?}")))
-}
-
-/// Runs a future outside of any runtime.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    struct Unpark(thread::Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = std::pin::pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
 }

@@ -1,8 +1,13 @@
 //! Adapters: requests and responses as `serde_json::Value`, with closures, and in the types of async-openai.
 
-use async_openai::types::chat::{
-    ChatCompletionRequestUserMessage, ChatCompletionTool, ChatCompletionTools, CreateChatCompletionRequest,
-    FunctionObject, ResponseFormat, ResponseFormatJsonSchema,
+use async_openai::{
+    Client,
+    config::OpenAIConfig,
+    error::OpenAIError,
+    types::chat::{
+        ChatCompletionRequestUserMessage, ChatCompletionTool, ChatCompletionTools, CreateChatCompletionRequest,
+        FunctionObject, ResponseFormat, ResponseFormatJsonSchema,
+    },
 };
 use futures_util::{StreamExt as _, stream, stream::BoxStream};
 use serde_json::{Value, json};
@@ -13,7 +18,7 @@ use tower_chat_history::{
     engine::InputMode,
     summary::{Summarizer as _, SummaryRequest, json_summarizer},
 };
-use tower_chat_history_openai::{OpenAi, RequestTooDeep};
+use tower_chat_history_openai::{ChatService, ChatStreamService, OpenAi, RequestTooDeep};
 use tower_chat_history_test::{MockLlm, Reply};
 
 use super::{
@@ -29,8 +34,10 @@ pub(crate) const CASES: &[Case] = cases![
     json_chunks_are_passed_on,
     a_summarizer_s_json_answer_is_read,
     closures_take_a_log,
+    closures_refuse_a_request,
     a_typed_request_is_refused,
     a_log_is_sent_in_async_openai_s_types,
+    a_client_s_service_refuses_a_request,
 ];
 
 fn request_with(content: Value) -> Value {
@@ -144,6 +151,18 @@ fn closures_take_a_log() {
     });
 }
 
+fn closures_refuse_a_request() {
+    block_on(async {
+        let llm = service_fn(|_: Value| async { Ok::<_, BoxError>(Message::assistant("a")) });
+        let adapter = Custom::new(|_: &Value| Message::user("a"))
+            .fill(|request: Value, _| request)
+            .reply(|answer: &Message| answer.clone());
+        let service = ServiceBuilder::new().layer(ChatHistoryLayer::new(MemoryStore::new(), adapter)).service(llm);
+        let error = service.oneshot(InConversation::new(id(), request_with(value(LEVELS)))).await.unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(JsonRequestError::TooDeep)), "{error}");
+    });
+}
+
 fn typed() -> CreateChatCompletionRequest {
     let user = ChatCompletionRequestUserMessage { content: "a".into(), name: None };
     CreateChatCompletionRequest { model: "m".into(), messages: vec![user.into()], ..Default::default() }
@@ -179,5 +198,21 @@ fn a_log_is_sent_in_async_openai_s_types() {
             ServiceBuilder::new().layer(ChatHistoryLayer::new(deep_store().await, OpenAi::new())).service(llm.unary());
         service.oneshot(InConversation::new(id(), typed())).await.unwrap();
         let _ = (llm.prompts(), llm.prompts_json());
+    });
+}
+
+fn a_client_s_service_refuses_a_request() {
+    block_on(async {
+        let request = || {
+            let schema = ResponseFormatJsonSchema { name: "s".into(), schema: value(LEVELS), ..Default::default() };
+            let response_format = Some(ResponseFormat::JsonSchema { json_schema: schema });
+            CreateChatCompletionRequest { model: "m".into(), response_format, ..Default::default() }
+        };
+        // No server listens at this address, and nothing is sent.
+        let client = Client::with_config(OpenAIConfig::new().with_api_base("http://127.0.0.1:9"));
+        let error = ChatService::new(client.clone()).oneshot(request()).await.unwrap_err();
+        assert!(matches!(error, OpenAIError::InvalidArgument(_)), "{error}");
+        let Err(error) = ChatStreamService::new(client).oneshot(request()).await else { panic!("it was sent") };
+        assert!(matches!(error, OpenAIError::InvalidArgument(_)), "{error}");
     });
 }

@@ -15,7 +15,6 @@ macro_rules! cases {
 mod adapters;
 mod client;
 mod core;
-mod discarded;
 mod engine;
 mod http;
 mod linear;
@@ -53,7 +52,6 @@ fn cases() -> Vec<Case> {
         adapters::CASES,
         client::CASES,
         http::CASES,
-        discarded::CASES,
         stores::CASES,
         linear::CASES,
         responses::CASES,

@@ -1,6 +1,6 @@
 //! Every path of a call, with marks in all content.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use async_openai::types::chat::ChatCompletionStreamOptions;
 use futures_util::{FutureExt as _, StreamExt as _, future};
@@ -8,13 +8,11 @@ use serde_json::{Value, json};
 use test_providers::signing::{Say, SigningDialect, SigningProvider};
 use tests::{CallKind, Chat, Storage, TypedCall};
 use tower_chat_history::{
-    ContextBudget, ContextOptions, HistoryOptions, InConversation, Message, Policies, TurnInput,
-    budget::{KeepTurn, TrimTurn, Trimmer},
+    ContextBudget, HistoryOptions, InConversation, Message, Policies, TurnInput,
     policy::{OnConflict, OnInterruption, OnLoadFailure, OnOpenTurn, QueueLimits},
     store::{Role, Usage},
     summary::{Summaries, SummarizeWhen, Summarizer},
     telemetry::Telemetry,
-    tokens::TokenCounter,
 };
 use tower_chat_history_openai::summarizer;
 use tower_chat_history_test::{ApiFailure, Fault, MockLlm, Op, Replies, Reply};
@@ -241,16 +239,9 @@ impl<'a> Paths<'a> {
 
     async fn something_panics(&self) {
         let hook = HistoryOptions::new().on_turn(|_| panic!("mark-panic"));
-        let budget = ContextBudget::tokens(600).reply_reserve(100);
-        let trimmer =
-            HistoryOptions::new().context(ContextOptions::new().budget(budget.clone()).trimmer(Panics::default()));
-        let counter =
-            HistoryOptions::new().context(ContextOptions::new().budget(budget).token_counter(Panics::default()));
-        for options in [hook, trimmer, counter] {
-            let (chat, id) = (self.chat(Replies::rules(|_| marked_reply()), options), conversation());
-            for _ in 0..12 {
-                assert!(self.call(&chat, marked_call(&id, &question(20))).await);
-            }
+        let (chat, id) = (self.chat(Replies::rules(|_| marked_reply()), hook), conversation());
+        for _ in 0..12 {
+            assert!(self.call(&chat, marked_call(&id, &question(20))).await);
         }
         let chat = self.chat([Reply::panic("mark-panic")], HistoryOptions::new());
         let call = self.call(&chat, marked_call(&conversation(), &question(1)));
@@ -296,25 +287,5 @@ impl<'a> Paths<'a> {
             let reply = provider.reply(head, turn.context(), &[Say::ThoughtAndText("mark-reply".into(), "so".into())]);
             turn.commit(tower_chat_history::Reply::of(reply.unwrap())).await.unwrap();
         }
-    }
-}
-
-/// A trimmer and counter that panics when it is called.
-#[derive(Debug, Default)]
-struct Panics(Option<Arc<str>>);
-
-impl Trimmer for Panics {
-    fn trim(&self, _: &[TrimTurn<'_>], _: u64) -> Vec<KeepTurn> {
-        panic!("mark-panic")
-    }
-}
-
-impl TokenCounter for Panics {
-    fn name(&self) -> Option<&Arc<str>> {
-        self.0.as_ref()
-    }
-
-    fn count_text(&self, _: &str) -> u32 {
-        panic!("mark-panic")
     }
 }

@@ -12,8 +12,8 @@ use tower_chat_history_core::{Message, Seq};
 ///
 /// A choice applies to one call, and is not stored: the trimmer runs again for the next call. No compaction is stored
 /// either, so the window grows up to the load limit. The provider's prefix cache ends where the trimmer's choice first
-/// differs from its previous choice. If the chosen turns do not fit, or if the trimmer panics, its choice is ignored,
-/// and the newest turns are kept for this call.
+/// differs from its previous choice. If the chosen turns do not fit, the choice is ignored, and the newest turns are
+/// kept for this call.
 ///
 /// Anthropic's signed reasoning that was made after a trimmed prompt is left out of later prompts, also within the same
 /// turn, because their beginning differs. If the model

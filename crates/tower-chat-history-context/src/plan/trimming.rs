@@ -1,7 +1,5 @@
 //! Trimming a window with a [`Trimmer`].
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use tower_chat_history_core::Message;
 
 use super::{cutoff_search::CutoffSearch, item::Item, sizes::Cutoffs, window_index::WindowIndex};
@@ -41,11 +39,7 @@ pub(super) fn trim(items: &[Item], search: &CutoffSearch<'_>, trimmer: &dyn Trim
         tokens_without_rounds: tokens(*start, all_rounds).saturating_sub(tokens(end, all_rounds)),
     });
     let offered: Vec<TrimTurn<'_>> = offered.collect();
-    let trim = AssertUnwindSafe(|| trimmer.trim(&offered, room - current_tokens));
-    let Ok(kept) = catch_unwind(trim) else {
-        tracing::error!("the trimmer panicked; the newest turns are kept");
-        return None;
-    };
+    let kept = trimmer.trim(&offered, room - current_tokens);
 
     let kept_tokens = offered.iter().zip(&kept).map(|(turn, keep)| match keep {
         KeepTurn::Whole => turn.tokens,

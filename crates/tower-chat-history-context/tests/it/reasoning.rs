@@ -84,7 +84,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 struct World {
     log: Vec<Recorded>,
     incarnation: Incarnation,
-    cuts: Option<Cuts>,
+    stored: Option<Cuts>,
     request: RequestInfo,
     origin: Origin,
     providers: [SigningProvider; 2],
@@ -108,7 +108,7 @@ impl World {
         Self {
             log: Vec::new(),
             incarnation: Incarnation::random(),
-            cuts: None,
+            stored: None,
             request: RequestInfo::new(),
             origin: Origin::unknown().provider("one"),
             providers: ["one", "two"].map(SigningProvider::new),
@@ -122,12 +122,12 @@ impl World {
     }
 
     fn cut(&self) -> Cut {
-        self.cuts.as_ref().map(|cuts| cuts.cut.clone()).unwrap_or_default()
+        self.stored.as_ref().map(|cuts| cuts.cut.clone()).unwrap_or_default()
     }
 
     fn window(&self, cut: Cut) -> LoadedWindow {
         let exchanges = self.log.iter().filter(|recorded| recorded.seq >= cut.window_start).cloned().collect();
-        let replaced = self.cuts.as_ref().and_then(|cuts| cuts.replaced.as_deref().cloned());
+        let replaced = self.stored.as_ref().and_then(|cuts| cuts.replaced.as_deref().cloned());
         let cuts = Some(Cuts::new(cut).replacing(replaced));
         let revision = Revision::new(self.incarnation, self.log.len() as u64);
         LoadedWindow { cuts, ..LoadedWindow::read(Window::new(revision, None, exchanges, false)).unwrap() }
@@ -265,7 +265,7 @@ impl World {
         self.cuts += 1;
         let opens = |seq: Seq| self.log[usize::try_from(seq.get()).unwrap()].exchange.opens_turn();
         prop_assert_eq!(cut.check(Some(&replaced), self.log.len() as u64, opens), Ok(()));
-        self.cuts = Some(Cuts::new(cut).replacing(Some(replaced)));
+        self.stored = Some(Cuts::new(cut).replacing(Some(replaced)));
         Ok(())
     }
 
@@ -303,7 +303,7 @@ impl World {
             Step::Truncate(exchanges) => {
                 let len = (self.log.len() as u64).saturating_sub(*exchanges);
                 self.log.truncate(usize::try_from(len).unwrap());
-                self.cuts = self.cuts.take().and_then(|cuts| cuts.truncated_to(len));
+                self.stored = self.stored.take().and_then(|cuts| cuts.truncated_to(len));
                 (self.incarnation, self.last, self.calm_since) = (Incarnation::random(), None, None);
                 Ok(())
             }

@@ -67,10 +67,8 @@ fn cases() -> Vec<(u16, &'static str, BoxError)> {
         (409, "already_recorded", HistoryError::AlreadyRecorded(recorded()).into()),
         (503, "unavailable", HistoryError::Load(unavailable()).into()),
         (504, "timeout", HistoryError::LoadTimeout(Duration::from_secs(5)).into()),
-        (500, "panicked", HistoryError::LoadPanicked.into()),
         (429, "queue_full", HistoryError::QueueFull { max_waiting: 8 }.into()),
         (503, "queue_timeout", HistoryError::QueueTimeout(Duration::from_secs(5)).into()),
-        (500, "no_runtime", HistoryError::NoRuntime.into()),
         (502, "upstream", SECRET.into()),
     ]
 }

@@ -107,7 +107,7 @@ impl Database {
     }
 
     pub(crate) async fn lease(&self) -> Result<Lease, PostgresError> {
-        // The driver panics outside a runtime, and a save may be finished on a thread that has none.
+        // The driver panics outside a runtime.
         if Handle::try_current().is_err() {
             return Err(PostgresError::NoRuntime);
         }

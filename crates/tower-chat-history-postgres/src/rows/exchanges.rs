@@ -1,6 +1,6 @@
 //! Decoding the rows of exchanges.
 
-use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 use tokio_postgres::Row;
 use tower_chat_history_core::{ConversationId, Recorded, Seq, StoreError, backend::ExchangeRecords};
 
@@ -22,12 +22,11 @@ mod column {
 pub(crate) async fn exchanges(id: &ConversationId, mut rows: Vec<Row>) -> Result<Vec<Recorded>, Failure> {
     rows.sort_by_key(|row| row.try_get::<_, i64>(column::SEQ).unwrap_or_default());
     let large = rows.iter().map(|row| row.raw_size_bytes()).sum::<usize>() > BLOCKING_THRESHOLD_BYTES;
-    // A call may be finished on a thread that has no runtime.
-    let Some(runtime) = Handle::try_current().ok().filter(|_| large) else {
+    if !large {
         return decode(id, &rows);
-    };
+    }
     let conversation = id.clone();
-    let decoding = runtime.spawn_blocking(move || decode(&conversation, &rows));
+    let decoding = spawn_blocking(move || decode(&conversation, &rows));
     // This fails only if the runtime shuts down.
     decoding.await.unwrap_or_else(|_| Err(PostgresError::NoRuntime.into()))
 }

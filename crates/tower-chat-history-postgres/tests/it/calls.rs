@@ -1,6 +1,6 @@
 //! Calls whose callers leave, wait or stop polling: they take no connection from others.
 
-use std::{pin::pin, time::Duration};
+use std::pin::pin;
 
 use futures_util::FutureExt as _;
 use libtest_mimic::Trial;
@@ -16,7 +16,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         a_dropped_call_finishes_on_its_connection,
         a_call_dropped_while_it_waits_for_a_connection_is_not_made,
         a_call_that_waits_for_a_lock_can_be_dropped;
-        blocking: a_save_outlives_its_first_runtime, a_call_without_a_runtime_is_an_error,
+        blocking: a_call_without_a_runtime_is_an_error,
     ]
 }
 
@@ -74,31 +74,6 @@ async fn a_call_dropped_while_it_waits_for_a_connection_is_not_made() {
     drop(held);
     say(&store, &id, "made").await;
     assert_eq!(texts(&store, &id).await, ["made"]);
-}
-
-fn a_save_outlives_its_first_runtime() {
-    let runtime = || runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (first, second) = (runtime(), runtime());
-    let id = conversation("a");
-    let (store, admin, watcher) = second.block_on(async {
-        let url = database().await;
-        let store = patient().connect(&url).await.unwrap();
-        say(&store, &id, "one").await;
-        (store, connect(&url).await, connect(&url).await)
-    });
-    second.block_on(admin.batch_execute("begin; select 1 from chat_history.conversation for update")).unwrap();
-    let mut save = Box::pin(store.append(&id, append("two")));
-    first.block_on(async {
-        assert!((&mut save).now_or_never().is_none());
-        waits_for_a_lock(&watcher, &[]).await;
-    });
-    first.shutdown_timeout(Duration::from_secs(60));
-    second.block_on(async {
-        admin.batch_execute("commit").await.unwrap();
-        // The server has finished the first request, so the repeated call finds its own exchange.
-        assert!(!save.await.unwrap().duplicate);
-        assert_eq!(texts(&store, &id).await, ["one", "two"]);
-    });
 }
 
 async fn a_call_that_waits_for_a_lock_can_be_dropped() {

@@ -1,17 +1,8 @@
 //! The model that turns texts into vectors.
 
-use std::{
-    error::Error,
-    fmt,
-    future::poll_fn,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    task::Poll,
-};
+use std::{error::Error, fmt, sync::Arc};
 
 use async_trait::async_trait;
-
-type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The most numbers of a vector.
 const MAX_DIMENSION: usize = 8192;
@@ -84,21 +75,6 @@ impl PartialEq for EmbedError {
     }
 }
 
-/// Embeds texts. A panic of the embedder becomes an error.
-async fn without_panic(embedder: &dyn Embedder, texts: Vec<String>) -> Result<Vec<Vec<f32>>, BoxError> {
-    let mut embedding = catch_unwind(AssertUnwindSafe(|| embedder.embed(texts))).map_err(|_| panicked())?;
-
-    poll_fn(|context| {
-        let polled = catch_unwind(AssertUnwindSafe(|| embedding.as_mut().poll(context)));
-        polled.unwrap_or_else(|_| Poll::Ready(Err(panicked())))
-    })
-    .await
-}
-
-fn panicked() -> BoxError {
-    BoxError::from("the embedder panicked")
-}
-
 /// Embeds texts, checks the vectors, and scales them to the length 1. A text whose numbers are all 0 has none. If
 /// `dimension` is given, all vectors must have it.
 pub(super) async fn embed(
@@ -107,7 +83,7 @@ pub(super) async fn embed(
     dimension: Option<usize>,
 ) -> Result<Vec<Option<Box<[f32]>>>, EmbedError> {
     let count = texts.len();
-    let found = without_panic(embedder, texts).await.map_err(|error| EmbedError::Failed(error.into()))?;
+    let found = embedder.embed(texts).await.map_err(|error| EmbedError::Failed(error.into()))?;
     if found.len() != count {
         return Err(EmbedError::Count { expected: count, found: found.len() });
     }

@@ -1,17 +1,16 @@
 //! Reading replies from responses.
 
-use std::{borrow::Cow, error::Error, fmt, future::pending, time::Duration};
+use std::{borrow::Cow, error::Error, fmt, time::Duration};
 
 use futures_core::Stream;
 use tower_chat_history_core::Dialect;
 
 use crate::{
     call::{FoldReply, ReadBy, Reply},
-    discard::DiscardOnDrop,
     engine::{Turn, stream::RecordedStream},
     error::{BoxError, StreamStalled, Unsaved, error_type},
     policy::OnSaveFailure,
-    timer::timeout,
+    timeout::timeout,
 };
 
 /// Finds the reply in responses of type `Res`.
@@ -75,8 +74,8 @@ impl Asked {
     }
 }
 
-/// Returns the output of a future, or an error if it takes longer than `limit`. Without a limit, and outside of a tokio
-/// runtime, the time is not limited.
+/// Returns the output of a future, or an error if it takes longer than `limit`. Without a limit, the time is not
+/// limited.
 ///
 /// # Errors
 ///
@@ -177,18 +176,11 @@ impl<R> Read<R> {
     }
 
     /// Stores the exchange, or arranges that it is stored, and returns the response for the caller.
-    pub(crate) async fn finish(self, turn: Turn) -> Result<R, BoxError>
-    where
-        R: 'static,
-    {
+    pub(crate) async fn finish(self, turn: Turn) -> Result<R, BoxError> {
         match self.0 {
             Kind::Whole { response, reply, unsaved } => {
                 let policy = turn.on_save_failure();
-                let mut response = DiscardOnDrop::new(response);
-                let committed = turn.commit(reply).await;
-                // Always `Some`: only this function takes the response.
-                let Some(response) = response.take() else { return pending().await };
-                match committed {
+                match turn.commit(reply).await {
                     Err(failed) if policy == OnSaveFailure::Fail => Err(unsaved(failed, response)),
                     Ok(_) | Err(_) => Ok(response),
                 }

@@ -101,7 +101,7 @@ impl fmt::Debug for Parts {
 }
 
 impl HistoryConfig {
-    /// Builds the options. Like [`HistoryOptions::new`], this stores the handle of the current tokio runtime.
+    /// Builds the options.
     ///
     /// # Errors
     ///

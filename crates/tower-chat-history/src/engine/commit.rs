@@ -11,13 +11,14 @@ use futures_util::{
     FutureExt as _,
     future::{BoxFuture, Shared},
 };
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
 
 use super::Turn;
 use crate::{
     call::Reply,
-    error::{SaveError, Unsaved},
+    error::Unsaved,
     report::{Outcome, TurnReport},
-    spawn::{Spawn, spawn_guarded},
 };
 
 /// The save of one exchange. It runs once, and each holder of a clone can poll it.
@@ -26,24 +27,25 @@ pub(super) type Save = Shared<BoxFuture<'static, Arc<TurnReport>>>;
 /// A save in progress.
 ///
 /// The save does not depend on the caller. While the caller polls the `Commit`, the save runs in the caller's task, and
-/// nothing is spawned. If the `Commit` is dropped before it completes, polled or not, the [spawner](Spawn) runs the
-/// rest of the save.
+/// nothing is spawned. If the `Commit` is dropped before it completes, polled or not, a task does the rest of the save,
+/// in the runtime in which the turn began. [Drain](crate::Engine::drain) the engine before that runtime shuts down.
 ///
 /// It resolves to the turn's report, or to the error [`Unsaved`], which contains the reply. If there is nothing to
 /// store, because the reply has no message or the caller disabled storing, it resolves to the report (see
 /// [`Outcome`]).
-#[must_use = "futures do nothing unless polled; dropping a commit hands it to the spawner"]
+#[must_use = "futures do nothing unless polled; dropping a commit makes it a task"]
 pub struct Commit {
     save: Save,
     reply: Arc<Mutex<Reply>>,
-    spawn: Arc<dyn Spawn>,
+    tasks: TaskTracker,
+    runtime: Handle,
 }
 
 impl Commit {
     pub(super) fn new(turn: Turn, reply: Reply) -> Self {
-        let engine = turn.engine().clone();
+        let (engine, runtime) = (turn.engine().clone(), turn.runtime().clone());
+        let conversation = turn.conversation().clone();
         let reply = Arc::new(Mutex::new(reply));
-        let panicked = Arc::new(turn.report_of(Outcome::Failed(Arc::new(SaveError::Panicked))));
         let latest = Arc::clone(&reply);
         // The first poll reads the reply. Until then, a stream can add the usage that comes after its last choice.
         let work = async move {
@@ -51,8 +53,8 @@ impl Commit {
             // Boxed, because a large future would be moved several times before it is polled.
             Box::pin(turn.save(reply)).await
         };
-        let save = engine.shared.in_flight.register(panicked, work);
-        Self { save, reply, spawn: Arc::clone(&engine.options().spawn) }
+        let save = engine.shared.in_flight.register(conversation, work);
+        Self { save, reply, tasks: engine.shared.tasks.clone(), runtime }
     }
 
     /// Returns the reply so far.
@@ -89,7 +91,7 @@ impl Drop for Commit {
         // result.
         let done = self.save.strong_count().is_none() || self.save.peek().is_some();
         if !done {
-            spawn_guarded(&*self.spawn, self.save.clone().map(drop).boxed());
+            self.tasks.spawn_on(self.save.clone(), &self.runtime);
         }
     }
 }

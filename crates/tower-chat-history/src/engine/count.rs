@@ -1,18 +1,12 @@
-//! Counting tokens. Each message is counted once, large messages are counted on a blocking thread, and panics of the
-//! counter are caught.
+//! Counting tokens. Each message is counted once, and large messages are counted on a blocking thread.
 
-use std::{
-    fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Instant,
-};
+use std::{fmt, sync::Arc, time::Instant};
 
-use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 use tower_chat_history_context::{
     RequestInfo,
     budget::PromptTokens,
-    tokens::{ByteEstimate, CountCache, REPLY_PRIMING, RequestTokens, TokenCounter, remembered},
+    tokens::{CountCache, RequestTokens, TokenCounter},
 };
 use tower_chat_history_core::{Message, TokenCounts};
 use tracing::Span;
@@ -53,56 +47,8 @@ impl Work {
 /// thread may count the messages before the planner reads the counts.
 #[derive(Clone)]
 pub(super) struct Counting {
-    counter: Arc<Guarded>,
-    cache: Arc<CountCache>,
-}
-
-/// A counter whose name is read once. It catches the counter's panics, except in `count_text` and `count_message`,
-/// whose callers catch them because they need different results.
-#[derive(Debug)]
-struct Guarded {
     counter: Arc<dyn TokenCounter>,
-    name: Option<Arc<str>>,
-}
-
-impl Guarded {
-    fn new(counter: Arc<dyn TokenCounter>) -> Self {
-        let name = without_panic(|| counter.name().cloned(), || None);
-        Self { counter, name }
-    }
-}
-
-#[deny(clippy::missing_trait_methods)]
-impl TokenCounter for Guarded {
-    fn name(&self) -> Option<&Arc<str>> {
-        self.name.as_ref()
-    }
-
-    fn count_text(&self, text: &str) -> u32 {
-        self.counter.count_text(text)
-    }
-
-    fn count_message(&self, message: &Message) -> u32 {
-        self.counter.count_message(message)
-    }
-
-    fn reply_priming(&self) -> u32 {
-        without_panic(|| self.counter.reply_priming(), || REPLY_PRIMING)
-    }
-
-    fn tools_priming(&self) -> u32 {
-        without_panic(|| self.counter.tools_priming(), || 0)
-    }
-
-    /// Returns `true` after a panic, because the counts are then estimates.
-    fn is_estimate(&self) -> bool {
-        without_panic(|| self.counter.is_estimate(), || true)
-    }
-
-    /// Returns `false` after a panic, so that the counter runs on a blocking thread.
-    fn is_ready(&self) -> bool {
-        without_panic(|| self.counter.is_ready(), || false)
-    }
+    cache: Arc<CountCache>,
 }
 
 /// The number of counts in the cache of a call that does not share the engine's cache.
@@ -110,7 +56,6 @@ const CALL_CACHE_SIZE: usize = 1 << 12;
 
 impl Counting {
     pub(super) fn new(shared: &Arc<CountCache>, counter: Arc<dyn TokenCounter>) -> Self {
-        let counter = Arc::new(Guarded::new(counter));
         let cache = match counter.name() {
             Some(_) => Arc::clone(shared),
             None => Arc::new(CountCache::new(CALL_CACHE_SIZE)),
@@ -118,31 +63,14 @@ impl Counting {
         Self { counter, cache }
     }
 
-    /// Returns the tokens of a text: its count, or an estimate if the counter panics.
-    pub(super) fn text(&self, text: &str) -> u32 {
-        self.count_text(text)
-    }
-
-    /// Returns the count of a text, or `None` if the counter panics. Only such a count may be stored.
-    pub(super) fn counted_text(&self, text: &str) -> Option<u32> {
-        without_panic(|| Some(self.cache.tokens_of_text(&self.counter, text)), || None)
-    }
-
     /// Returns the name of the counter, if it has one.
     pub(super) fn counter_name(&self) -> Option<&Arc<str>> {
         self.counter.name()
     }
 
-    /// Returns the tokens of a message: its count, or an estimate if the counter panics.
+    /// Returns the tokens of a message.
     pub(super) fn message(&self, message: &Message) -> u64 {
         u64::from(self.count_message(message))
-    }
-
-    /// Returns the count of a message, or `None` if the counter panics. Only such a count may be stored.
-    pub(super) fn counted(&self, message: &Message) -> Option<u32> {
-        // If the message remembers its count, the counter is not called, so no panic has to be caught.
-        remembered(&*self.counter, message)
-            .or_else(|| without_panic(|| Some(self.cache.tokens_of(&self.counter, message)), || None))
     }
 
     /// Returns the sizes, in tokens, of all parts of the prompt except the window and the summary. Also counts the
@@ -153,22 +81,21 @@ impl Counting {
         request: &RequestInfo,
         window: impl Iterator<Item = &'a Message>,
         input: &[Message],
-        runtime: Option<&Handle>,
     ) -> PromptTokens {
         let began = Instant::now();
-        let is_uncounted = |message: &&Message| self.cache.known(&self.counter, message).is_none();
+        let is_uncounted = |message: &&Message| self.cache.known(&*self.counter, message).is_none();
         let mut uncounted_window = Vec::new();
         // An inner loop over the exchanges of a window is faster than one `next` for each of its messages.
         window.filter(is_uncounted).for_each(|message| uncounted_window.push(message.clone()));
         let others = request.head.iter().chain(input).filter(is_uncounted);
         let schemas = [&request.tools, &request.response_format].into_iter().flatten();
-        let schemas = schemas.filter(|text| !self.cache.knows_text(&self.counter, text)).map(String::len);
+        let schemas = schemas.filter(|text| !self.cache.knows_text(&*self.counter, text)).map(String::len);
         let work = Work::of(uncounted_window.iter().chain(others).map(Message::bytes).chain(schemas));
         let mut counted = None;
-        if let Some(runtime) = runtime.filter(|_| work.takes_long() || !self.counter.is_ready()) {
+        if work.takes_long() || !self.counter.is_ready() {
             let (counting, request) = (self.clone(), request.clone());
             let (uncounted, input) = (uncounted_window.clone(), input.to_vec());
-            counted = runtime.spawn_blocking(move || counting.parts(&request, &uncounted, &input)).await.ok();
+            counted = spawn_blocking(move || counting.parts(&request, &uncounted, &input)).await.ok();
         }
         let parts = counted.unwrap_or_else(|| self.parts(request, &uncounted_window, input));
         if work.texts > 0 {
@@ -189,43 +116,38 @@ impl Counting {
         parts
     }
 
-    /// Returns the counts to store with these messages. Returns `None` if the counter has no name, or if it panicked:
-    /// the exchange is then stored without counts.
-    pub(super) async fn exchange(&self, messages: &[Message], runtime: Option<&Handle>) -> Option<TokenCounts> {
+    /// Returns the counts to store with these messages. Returns `None` if the counter has no name.
+    pub(super) async fn exchange(&self, messages: &[Message]) -> Option<TokenCounts> {
         let name = self.counter.name()?;
         let unknown = messages.iter().filter(|message| message.tokens_by(name).is_none());
-        let takes_long = || Work::of(unknown.map(Message::bytes)).takes_long() || !self.counter.is_ready();
-        let counts = match runtime.filter(|_| takes_long()) {
-            None => self.counts(messages),
-            Some(runtime) => {
-                let (counting, messages) = (self.clone(), messages.to_vec());
-                runtime.spawn_blocking(move || counting.counts(&messages)).await.ok().flatten()
-            }
-        };
-        Some(TokenCounts { counter: name.to_string(), counts: counts? })
+        let mut counted = None;
+        if Work::of(unknown.map(Message::bytes)).takes_long() || !self.counter.is_ready() {
+            let (counting, messages) = (self.clone(), messages.to_vec());
+            counted = spawn_blocking(move || counting.counts(&messages)).await.ok();
+        }
+        let counts = counted.unwrap_or_else(|| self.counts(messages));
+        Some(TokenCounts { counter: name.to_string(), counts })
     }
 
-    /// Returns the cached or new counts of messages, or `None` if the counter panics.
-    fn counts(&self, messages: &[Message]) -> Option<Vec<u32>> {
-        messages.iter().map(|message| self.counted(message)).collect()
+    /// Returns the cached or new counts of messages.
+    fn counts(&self, messages: &[Message]) -> Vec<u32> {
+        messages.iter().map(|message| self.count_message(message)).collect()
     }
 }
 
-/// Returns the cached count of a text or message, or counts it. If the counter panics, returns an estimate.
+/// Returns the cached count of a text or message, or counts it.
 #[deny(clippy::missing_trait_methods)]
 impl TokenCounter for Counting {
-    /// Returns `None`, so that no caller remembers or stores an estimate under the counter's name. Messages remember
-    /// their counts all the same, because [`counted`](Counting::counted) lets them.
     fn name(&self) -> Option<&Arc<str>> {
-        None
+        self.counter.name()
     }
 
     fn count_text(&self, text: &str) -> u32 {
-        self.counted_text(text).unwrap_or_else(|| ByteEstimate::new().count_text(text))
+        self.cache.tokens_of_text(&*self.counter, text)
     }
 
     fn count_message(&self, message: &Message) -> u32 {
-        self.counted(message).unwrap_or_else(|| ByteEstimate::new().count_message(message))
+        self.cache.tokens_of(&*self.counter, message)
     }
 
     fn reply_priming(&self) -> u32 {
@@ -249,14 +171,6 @@ impl fmt::Debug for Counting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Counting").field("counter", &self.counter).finish_non_exhaustive()
     }
-}
-
-/// Returns the result of a call of the counter, or the fallback if the counter panics.
-fn without_panic<T>(call: impl FnOnce() -> T, fallback: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
-        tracing::error!("the token counter panicked; an estimate, a default or no count is used instead");
-        fallback()
-    })
 }
 
 #[cfg(test)]

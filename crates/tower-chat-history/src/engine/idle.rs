@@ -1,13 +1,13 @@
 //! Measuring the time that a reader waits for a stream's next item.
 
 use std::{
+    pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
 
 use futures_util::FutureExt as _;
-
-use crate::timer::Timer;
+use tokio::time::{Sleep, sleep};
 
 /// The number of steps in which a wait is measured.
 const STEPS: u32 = 8;
@@ -21,7 +21,7 @@ const STEPS: u32 = 8;
 pub(super) struct Idle {
     limit: Duration,
     waited: u32,
-    step: Option<Timer>,
+    step: Option<Pin<Box<Sleep>>>,
 }
 
 impl Idle {
@@ -38,7 +38,7 @@ impl Idle {
     /// Polls the wait. It resolves to the limit when the reader has waited that long for the next item.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
         while self.waited < STEPS {
-            let step = self.step.get_or_insert_with(|| Timer::after(self.limit / STEPS));
+            let step = self.step.get_or_insert_with(|| Box::pin(sleep(self.limit / STEPS)));
             std::task::ready!(step.poll_unpin(context));
             self.step = None;
             self.waited += 1;

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, hash_map},
-    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
@@ -15,13 +14,13 @@ use crate::{policy::DetachLimits, report::TurnReport, telemetry::Recorder};
 
 /// The pending saves of an engine by conversation, and the number of its detached streams.
 ///
-/// A save stays here until it is done. If it is no longer polled (its runtime was shut down, or its stream is held
-/// but not read), the conversation's next turn or a drain finishes it.
+/// A save stays here until it is done. If nobody polls it, because its stream is kept but not read, the conversation's
+/// next turn or a drain finishes it.
 pub(super) struct InFlight {
     recorder: Recorder,
     saves: Mutex<Saves>,
     streams: Mutex<Streams>,
-    /// Notified when a save is registered, and when a save or a stream ends.
+    /// Notified when a save is registered, and when one ends.
     changed: Notify,
 }
 
@@ -43,14 +42,12 @@ impl InFlight {
         Self { recorder, saves: Mutex::default(), streams: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Adds a save, which removes itself when it is done. If it panics, it resolves to `panicked`, because other
-    /// holders may wait for its report.
+    /// Adds a save, which removes itself when it is done.
     pub(super) fn register(
         self: &Arc<Self>,
-        panicked: Arc<TurnReport>,
+        conversation: ConversationId,
         work: impl Future<Output = Arc<TurnReport>> + Send + 'static,
     ) -> Save {
-        let conversation = panicked.conversation.clone();
         let mut saves = self.lock();
         let key = saves.next_key;
         saves.next_key += 1;
@@ -58,7 +55,7 @@ impl InFlight {
         let entry = Entry { in_flight: Arc::downgrade(self), conversation: conversation.clone(), key };
         let work = async move {
             let _entry = entry;
-            AssertUnwindSafe(work).catch_unwind().await.unwrap_or(panicked)
+            work.await
         };
         let save = FutureExt::shared(work.boxed());
         saves.by_conversation.entry(conversation).or_default().push((key, save.clone()));
@@ -88,22 +85,10 @@ impl InFlight {
         }
     }
 
-    /// Finishes every save and waits for every detached stream.
-    pub(super) async fn drained(&self) {
-        loop {
-            let changed = self.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            let pending: Vec<Save> =
-                self.lock().by_conversation.values().flatten().map(|(_, save)| save.clone()).collect();
-            if !pending.is_empty() {
-                future::join_all(pending).await;
-            } else if self.streams() > 0 {
-                changed.await;
-            } else {
-                return;
-            }
-        }
+    /// Finishes all saves that are pending now.
+    pub(super) async fn all_saved(&self) {
+        let all: Vec<Save> = self.lock().by_conversation.values().flatten().map(|(_, save)| save.clone()).collect();
+        future::join_all(all).await;
     }
 
     /// Returns `true` if a save of the conversation is pending.
@@ -190,7 +175,5 @@ impl Drop for Detached {
                 streams.by_conversation.remove(&self.conversation);
             }
         }
-        drop(streams);
-        self.in_flight.changed.notify_waiters();
     }
 }

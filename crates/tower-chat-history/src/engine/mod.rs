@@ -22,11 +22,13 @@
 //!
 //! If a turn is dropped before its commit, nothing is stored. If a commit is dropped, the save continues in the
 //! background, because the reply has been paid for.
+//!
+//! An engine can be created anywhere. Its calls need a tokio runtime with a timer, and the background work ends with
+//! that runtime, so [drain](Engine::drain) the engine before the runtime shuts down.
 
 mod begin;
 mod commit;
 mod count;
-mod fair;
 mod idle;
 mod in_flight;
 mod last_seen;
@@ -48,6 +50,7 @@ mod wait;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use tokio::time;
 use tower_chat_history_core::{Appended, ConversationId, HistoryStore, Prefix, Prune, Revision};
 
 pub(crate) use self::begin::{Beginning, Step};
@@ -65,15 +68,11 @@ use self::{
     store::BoundedStore,
     summaries::SummaryWorker,
 };
-pub use crate::{
-    call::{CallOptions, Reply, TurnInput},
-    spawn::{Spawn, TokioSpawn},
-};
+pub use crate::call::{CallOptions, Reply, TurnInput};
 use crate::{
     error::{DrainError, HistoryError, StoreResultsError},
     options::HistoryOptions,
     telemetry::Recorder,
-    timer,
 };
 pub use tower_chat_history_context::{InputMode, RequestInfo};
 
@@ -160,11 +159,10 @@ impl Engine {
     /// - [`HistoryError::DoesNotFit`]: the prompt does not fit the budget.
     /// - [`HistoryError::Limit`]: the call exceeds a [limit](crate::limits).
     /// - [`HistoryError::AlreadyRecorded`]: the log already has an exchange with this id.
-    /// - [`HistoryError::Load`], [`LoadTimeout`](HistoryError::LoadTimeout),
-    ///   [`LoadPanicked`](HistoryError::LoadPanicked): the history cannot be loaded.
+    /// - [`HistoryError::Load`], [`LoadTimeout`](HistoryError::LoadTimeout): the history cannot be loaded, or there is no
+    ///   tokio runtime.
     /// - [`HistoryError::QueueFull`], [`QueueTimeout`](HistoryError::QueueTimeout): too many calls wait in the
     ///   conversation's queue, or the wait took too long.
-    /// - [`HistoryError::NoRuntime`]: the options need a tokio runtime, and there is none.
     pub async fn begin(&self, input: TurnInput) -> Result<Turn, HistoryError> {
         let mut beginning = self.start(input);
         loop {
@@ -238,7 +236,6 @@ impl Engine {
     /// - [`HistoryError::QueueTimeout`]: other calls of this engine that store results in this conversation took
     ///   longer than 60 seconds. With [`OnConflict::Serialize`](crate::policy::OnConflict::Serialize), also the
     ///   limits of that queue apply.
-    /// - [`HistoryError::NoRuntime`]: the options need a tokio runtime, and there is none.
     /// - [`StoreResultsError::Contended`]: in each of 16 attempts, the conversation changed between check and append.
     ///
     /// After [`StoreResultsError::Save`], the results may or may not be stored. It is safe to repeat the call if the
@@ -282,38 +279,31 @@ impl Engine {
     }
 
     /// Finishes all pending saves, cuts of [repaired](Turn::repair) turns, running summaries and preparations of
-    /// [recall](crate::recall), and waits for detached streams. Call it before the runtime shuts down. With the default
-    /// options, each of these has a timeout, so the wait ends even with a long `timeout` (for streams see
+    /// [recall](crate::recall), and waits for detached streams. Call it before the runtime shuts down, after the last call
+    /// has ended or was dropped: what is still pending then is lost with the runtime. With the default options, each of
+    /// these has a timeout, so the wait ends even with a long `timeout` (for streams see
     /// [`DetachLimits`](crate::policy::DetachLimits)).
     ///
-    /// Outside of a tokio runtime there is no timer, so `timeout` has no effect. If tasks are always ready, tokio looks
-    /// at its timers only after 61 polls of tasks, so `timeout` may end late. A preparation by `LogRecall` computes for
-    /// about a millisecond in each poll.
+    /// If tasks are always ready, tokio looks at its timers only after 61 polls of tasks, so `timeout` may end late. A
+    /// preparation by `LogRecall` computes for about a millisecond in each poll.
     ///
     /// # Errors
     ///
     /// Returns an error with the numbers of pending saves, streams, cuts, summaries and preparations if some are still
-    /// pending after `timeout`. The spawner continues to run its tasks.
+    /// pending after `timeout`. They go on while the runtime lives.
     pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
-        let Shared { in_flight, repairs, summaries, recall, .. } = &*self.shared;
-        let (summaries, recall) = (summaries.as_ref(), recall.as_ref());
-        // Streams and saves come first, because the end of a turn may start the others.
+        let Shared { in_flight, tasks, repairs, summaries, recall, .. } = &*self.shared;
         let drained = async {
-            in_flight.drained().await;
-            repairs.drained().await;
-            if let Some(summaries) = summaries {
-                summaries.drained().await;
-            }
-            if let Some(recall) = recall {
-                recall.drained().await;
-            }
+            in_flight.all_saved().await;
+            tasks.close();
+            tasks.wait().await;
         };
-        timer::timeout(Some(timeout), drained).await.map_err(|_| DrainError {
+        time::timeout(timeout, drained).await.map_err(|_| DrainError {
             saves: in_flight.saves(),
             streams: in_flight.streams(),
             repairs: repairs.running(),
-            summaries: summaries.map_or(0, SummaryWorker::running),
-            preparations: recall.map_or(0, RecallWorker::running),
+            summaries: summaries.as_ref().map_or(0, SummaryWorker::running),
+            preparations: recall.as_ref().map_or(0, RecallWorker::running),
         })
     }
 }

@@ -10,11 +10,14 @@ use std::{
 };
 
 use futures_util::future::{self, Either};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 use tower_chat_history_core::ConversationId;
 
 use super::in_flight::InFlight;
-use crate::{error::HistoryError, policy::QueueLimits, timer};
+use crate::{error::HistoryError, policy::QueueLimits};
 
 /// The queues of all conversations that have a call in progress.
 #[derive(Default)]
@@ -97,10 +100,9 @@ impl QueuePlace {
             }
         };
         let full = HistoryError::QueueFull { max_waiting: queue.max_waiting };
-        let waited = timer::timeout(Some(queue.timeout), turn).await;
-        match waited {
+        match timeout(queue.timeout, turn).await {
             Ok(turn) => Ok(QueuePermit { _turn: turn.map_err(|_| full)?, _place: self }),
-            Err(after) => Err(HistoryError::QueueTimeout(after)),
+            Err(_) => Err(HistoryError::QueueTimeout(queue.timeout)),
         }
     }
 }

@@ -2,36 +2,36 @@
 
 use std::{
     collections::HashSet,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, PoisonError},
     time::Instant,
 };
 
-use futures_util::FutureExt as _;
-use tokio::sync::Semaphore;
-use tower_chat_history_context::plan::{LoadedWindow, Plan, Recallable};
+use tokio::{sync::Semaphore, time::timeout};
+use tokio_util::task::TaskTracker;
+use tower_chat_history_context::{
+    plan::{LoadedWindow, Plan, Recallable},
+    tokens::TokenCounter as _,
+};
 use tower_chat_history_core::{Citation, ConversationId, Dialect, Message, Prefix, Recalled, Revision, Role, Seq};
 use tracing::{Instrument as _, Span};
 
-use super::{fair::fairly, running::RunningWork, store::BoundedStore, turn::Call};
+use super::{running::RunningWork, turn::Call};
 use crate::{
     recall::{LEAST_ALLOWANCE, PrepareRequest, RecallError, RecallOptions, RecallRequest, Recollection},
     report::{RecallOutcome, RecallReport},
     telemetry::{self, RecallStep},
-    timer,
 };
 
 /// Recalls messages for calls, and prepares later searches.
 pub(super) struct RecallWorker {
     options: RecallOptions,
-    store: BoundedStore,
     running: Arc<RunningWork<()>>,
     /// One permit for each preparation that may run.
     permits: Arc<Semaphore>,
     unfinished: Arc<Unfinished>,
 }
 
-/// The conversations whose last preparation failed or has work left. It only saves time: a conversation that is
+/// The conversations whose last preparation runs, failed or has work left. It only saves time: a conversation that is
 /// forgotten is prepared when its window moves again.
 #[derive(Default)]
 struct Unfinished(Mutex<HashSet<ConversationId>>);
@@ -70,9 +70,9 @@ pub(super) struct RecalledForCall {
 }
 
 impl RecallWorker {
-    pub(super) fn new(options: RecallOptions, store: BoundedStore) -> Self {
+    pub(super) fn new(options: RecallOptions, tasks: TaskTracker) -> Self {
         let permits = Arc::new(Semaphore::new(options.max_preparations.min(Semaphore::MAX_PERMITS)));
-        Self { options, store, running: Arc::default(), permits, unfinished: Arc::default() }
+        Self { options, running: Arc::new(RunningWork::new(tasks)), permits, unfinished: Arc::default() }
     }
 
     /// Forgets the conversations under the prefix.
@@ -84,11 +84,6 @@ impl RecallWorker {
     /// Returns the number of conversations for which a preparation is running.
     pub(super) fn running(&self) -> usize {
         self.running.len()
-    }
-
-    /// Finishes all running preparations.
-    pub(super) async fn drained(&self) {
-        self.running.drained().await;
     }
 
     /// Searches messages to show before the input of a planned call. Returns `None` if the plan has no room for any,
@@ -127,24 +122,17 @@ impl RecallWorker {
             timeout: self.options.timeout,
         };
         let (step, begun) = (RecallStep::of(call.engine.recorder(), &call.span), Instant::now());
-        let search = AssertUnwindSafe(async { self.options.recall.recall(request).await }).catch_unwind();
-        let mut search = Box::pin(search);
-        let found = timer::timeout(Some(self.options.timeout), fairly(&mut search));
-        let found = found.instrument(step.span().clone()).await;
-        // A search that took too long is dropped here, and may panic.
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop(search)));
-        let found = match found {
-            _ if dropped.is_err() => Err(RecallError::Panicked),
-            Ok(Ok(found)) => found.and_then(|found| checked(found, &request)),
-            Ok(Err(_)) => Err(RecallError::Panicked),
-            Err(limit) => Err(RecallError::TimedOut(limit)),
+        let search = timeout(self.options.timeout, self.options.recall.recall(request));
+        let found = match search.instrument(step.span().clone()).await {
+            Ok(found) => found.and_then(|found| checked(found, &request)),
+            Err(_) => Err(RecallError::TimedOut(self.options.timeout)),
         };
         let recalled = result(found, call, allowance, begun);
         step.ended(&recalled.report);
         Some(recalled)
     }
 
-    /// Returns `true` if the conversation's last preparation failed or has work left.
+    /// Returns `true` if the conversation's last preparation runs, failed or has work left.
     pub(super) fn is_unfinished(&self, conversation: &ConversationId) -> bool {
         self.unfinished.has(conversation)
     }
@@ -167,24 +155,23 @@ impl RecallWorker {
             return;
         };
         let (recall, id) = (Arc::clone(&self.options.recall), conversation.clone());
-        let (timeout, unfinished) = (self.options.prepare_timeout, Arc::clone(&self.unfinished));
+        let (limit, unfinished) = (self.options.prepare_timeout, Arc::clone(&self.unfinished));
         // The work does not enter the turn's span, which would otherwise end with the work.
         let turn = span.clone();
         let work = async move {
             let _permit = permit;
             let span = telemetry::prepare(&turn);
             let request = PrepareRequest { conversation: &id, dialect, revision, before };
-            let prepared = AssertUnwindSafe(async { recall.prepare(request).await }).catch_unwind();
-            let error = match timer::timeout(Some(timeout), fairly(prepared)).instrument(span.clone()).await {
-                Ok(Ok(Ok(has_work_left))) => {
+            // It stays unfinished if it panics.
+            unfinished.set(&id, true);
+            let error = match timeout(limit, recall.prepare(request)).instrument(span.clone()).await {
+                Ok(Ok(has_work_left)) => {
                     unfinished.set(&id, has_work_left);
                     return Some(());
                 }
-                Ok(Ok(Err(error))) => error,
-                Ok(Err(_)) => RecallError::Panicked,
-                Err(limit) => RecallError::TimedOut(limit),
+                Ok(Err(error)) => error,
+                Err(_) => RecallError::TimedOut(limit),
             };
-            unfinished.set(&id, true);
             let _entered = span.enter();
             telemetry::fail(&span, error.kind());
             tracing::warn!(
@@ -194,7 +181,7 @@ impl RecallWorker {
             );
             None
         };
-        let _ = self.running.run(conversation, &*self.store.options().spawn, work);
+        let _ = self.running.run(conversation, work);
     }
 }
 
@@ -262,7 +249,7 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
     (report.is_incomplete, report.best_score) = (is_incomplete, best_score);
     if let Some(recalled) = &mut recalled {
         let tokens = call.counting.message(&recalled.message);
-        recalled.tokens = call.counting.counter_name().and_then(|_| call.counting.counted(&recalled.message));
+        recalled.tokens = call.counting.counter_name().map(|_| call.counting.count_message(&recalled.message));
         (report.outcome, report.tokens) = (RecallOutcome::Shown, tokens);
         report.exchanges = recalled.citations.chunk_by(Citation::same_exchange).count();
         report.messages = recalled.citations.iter().map(|citation| citation.messages.len()).sum();

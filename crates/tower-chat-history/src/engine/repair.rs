@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use tokio::time::sleep;
+use tokio_util::task::TaskTracker;
 use tower_chat_history_core::{ConversationId, Incarnation, Seq};
 
 use super::{
     running::RunningWork,
     store::{BoundedStore, Compacted, FIRST_PAUSE, StoredCut},
 };
-use crate::timer;
+use crate::timeout::timeout;
 
 /// The largest number of attempts to merge the position into a compaction that was stored in the meantime.
 const MAX_MERGES: u32 = 8;
@@ -24,8 +26,8 @@ pub(super) struct Repairs {
 }
 
 impl Repairs {
-    pub(super) fn new(store: BoundedStore) -> Self {
-        Self { store, running: Arc::default() }
+    pub(super) fn new(store: BoundedStore, tasks: TaskTracker) -> Self {
+        Self { store, running: Arc::new(RunningWork::new(tasks)) }
     }
 
     /// Begins to store that encrypted elements before this position are left out.
@@ -35,7 +37,7 @@ impl Repairs {
             leave_out_encrypted(&store, &id, incarnation, before).await;
             None
         };
-        self.running.run_next(conversation, &*self.store.options().spawn, work);
+        self.running.run_next(conversation, work);
     }
 
     /// Returns `true` if a position of the conversation is being stored.
@@ -47,18 +49,13 @@ impl Repairs {
     /// that begins without it may be refused, and is then repaired itself.
     pub(super) async fn stored(&self, conversation: &ConversationId) {
         if let Some(running) = self.running.get(conversation) {
-            let _ = timer::timeout(self.store.options().store_timeout, running).await;
+            let _ = timeout(self.store.options().store_timeout, running.output()).await;
         }
     }
 
     /// Returns the number of conversations whose position is being stored.
     pub(super) fn running(&self) -> usize {
         self.running.len()
-    }
-
-    /// Finishes all running work.
-    pub(super) async fn drained(&self) {
-        self.running.drained().await;
     }
 }
 
@@ -94,7 +91,7 @@ async fn leave_out_encrypted(
             }
             Err(error) if error.is_retryable() && attempts < store.options().save_attempts => {
                 attempts += 1;
-                timer::sleep(pause).await;
+                sleep(pause).await;
                 pause *= 2;
             }
             Err(error) => {

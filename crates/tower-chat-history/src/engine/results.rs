@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tower_chat_history_context::{
     plan::{InputError, refuse_foreign},
     view::OpenCalls,
@@ -18,7 +17,7 @@ use super::{
     queue::Entered,
     retention::ExchangeFacts,
     store::{BoundedStore, Found},
-    turn::{check_turn, read_each},
+    turn::{check_turn, read_each, runtime},
     wait::Ahead,
 };
 use crate::{
@@ -82,9 +81,7 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
     let dialect = results.iter().find_map(Message::dialect).unwrap_or(&ChatCompletions);
     check_dialect(dialect, &results, DialectPlace::Input).map_err(HistoryError::from)?;
     check(&results).map_err(HistoryError::from)?;
-    if engine.options().needs_timer() && Handle::try_current().is_err() {
-        return Err(HistoryError::NoRuntime.into());
-    }
+    runtime()?;
     let within = engine.recorder().current_span();
     let named = exchange.is_some();
     if let (false, Some(exceeded)) = (named, exceeded) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio_util::task::TaskTracker;
 use tower_chat_history_context::{budget::Calibration, tokens::CountCache};
 use tower_chat_history_core::HistoryStore;
 
@@ -21,6 +22,8 @@ pub(super) struct Shared {
     pub(super) recall: Option<RecallWorker>,
     pub(super) repairs: Repairs,
     pub(super) in_flight: Arc<InFlight>,
+    /// The background tasks: saves and detached streams whose callers have left, summaries, and other work after turns.
+    pub(super) tasks: TaskTracker,
     pub(super) queues: Arc<Queues>,
     /// Queues of the calls that store tool results: one call at a time per conversation.
     pub(super) storing_results: Arc<Queues>,
@@ -38,14 +41,16 @@ impl Shared {
         let in_flight = Arc::new(InFlight::new(recorder.clone()));
         let store = BoundedStore::new(store, Arc::new(options), recorder);
         let rates = Rates::new(&store.options().limits);
+        let tasks = TaskTracker::new();
         let (summaries, recall) = (store.options().summaries.clone(), store.options().recall.clone());
         Self {
-            summaries: summaries.map(|summaries| SummaryWorker::new(store.clone(), summaries)),
-            recall: recall.map(|recall| RecallWorker::new(recall, store.clone())),
-            repairs: Repairs::new(store.clone()),
+            summaries: summaries.map(|summaries| SummaryWorker::new(store.clone(), summaries, tasks.clone())),
+            recall: recall.map(|recall| RecallWorker::new(recall, tasks.clone())),
+            repairs: Repairs::new(store.clone(), tasks.clone()),
             store,
             retainer,
             in_flight,
+            tasks,
             queues: Arc::default(),
             storing_results: Arc::default(),
             counts: Arc::default(),

@@ -86,9 +86,6 @@ pub enum HistoryError {
     /// The store did not return the history within the [store timeout](crate::HistoryOptions::store_timeout).
     #[error("the conversation's history was not loaded within {} ms", .0.as_millis())]
     LoadTimeout(Duration),
-    /// The store panicked while it loaded the history.
-    #[error("the store panicked while it loaded the conversation's history")]
-    LoadPanicked,
     /// A stored exchange, the input, or another part of the call is in another dialect than that of the call. If the
     /// input is empty, set the [dialect of the call](crate::TurnInput::dialect).
     #[error(transparent)]
@@ -112,19 +109,12 @@ pub enum HistoryError {
     /// The calls ahead in the conversation's queue did not end within this time.
     #[error("the earlier calls of the conversation did not end within {} ms", .0.as_millis())]
     QueueTimeout(Duration),
-    /// The options need a timer, but the call was made outside of a tokio runtime. These options need a timer: a
-    /// store timeout (which is set by default), a queue, summaries and a stream idle timeout.
-    #[error(
-        "the options need a timer, but there is no tokio runtime: make the call inside a runtime, or disable the store \
-         timeout, the queue, the summaries and the stream idle timeout"
-    )]
-    NoRuntime,
 }
 
 impl HistoryError {
     /// Returns `true` if the store failed to load the history, or did not load it in time.
     pub(crate) const fn is_load(&self) -> bool {
-        matches!(self, Self::Load(_) | Self::LoadTimeout(_) | Self::LoadPanicked)
+        matches!(self, Self::Load(_) | Self::LoadTimeout(_))
     }
 
     /// Returns a short constant name of the kind of failure, for metrics and spans.
@@ -138,12 +128,10 @@ impl HistoryError {
             Self::AlreadyRecorded(_) => "already_recorded",
             Self::Load(error) => error.kind(),
             Self::LoadTimeout(_) => "timeout",
-            Self::LoadPanicked => "panicked",
             Self::OtherDialect(_) => "other_dialect",
             Self::Composed { .. } => "composed",
             Self::QueueFull { .. } => "queue_full",
             Self::QueueTimeout(_) => "queue_timeout",
-            Self::NoRuntime => "no_runtime",
         }
     }
 }

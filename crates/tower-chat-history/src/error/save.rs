@@ -17,8 +17,8 @@ pub enum SaveError {
     /// with the same exchange id: if the exchange was stored, the call fails with [`HistoryError::AlreadyRecorded`].
     #[error("the store did not answer within {} ms", .0.as_millis())]
     Timeout(Duration),
-    /// The store panicked in every attempt.
-    #[error("the store panicked while it stored the exchange")]
+    /// The store, or other code of the program that a save calls, panicked. The exchange may or may not be stored.
+    #[error("the save of the exchange panicked")]
     Panicked,
     /// An attempt may have stored the exchange although it failed, and the log does not show the outcome: it was pruned
     /// beyond the exchange's position, or another call may have stored the exchange with this id.

@@ -1,5 +1,5 @@
 use std::{
-    future::{pending, poll_fn},
+    future::poll_fn,
     mem,
     pin::{Pin, pin},
     task::{Context, Poll},
@@ -11,7 +11,6 @@ use tracing::Instrument as _;
 use super::ResponseFuture;
 use crate::{
     adapt::{AdaptRequest, Asked, Draft, Opened, Prompt, ReadResponse},
-    discard::DiscardOnDrop,
     engine::{Engine, Step},
     error::BoxError,
 };
@@ -77,10 +76,7 @@ where
         let mut inner = mem::replace(&mut self.inner, clone);
         let engine = self.engine.clone();
         let adapter = self.adapter.clone();
-        let mut request = DiscardOnDrop::new(request);
         ResponseFuture::new(async move {
-            // The request is always there, because only this line takes it.
-            let Some(request) = request.take() else { return pending().await };
             let mut must_be_ready = false;
             let opened = {
                 let mut opening = pin!(adapter.open(request));

@@ -10,10 +10,8 @@ use tower_chat_history_core::{Dialect, Origin};
 pub use self::{context::ContextOptions, policies::Policies};
 use crate::{
     limits::{ConversationQuota, LimitRules},
-    policy::OnConflict,
     recall::RecallOptions,
     report::TurnReport,
-    spawn::{Spawn, TokioSpawn},
     summary::Summaries,
     telemetry::Telemetry,
 };
@@ -36,12 +34,10 @@ pub struct HistoryOptions {
     pub(crate) save_attempts: u32,
     pub(crate) stream_idle_timeout: Option<Duration>,
     pub(crate) on_turn: Option<Hook>,
-    pub(crate) spawn: Arc<dyn Spawn>,
 }
 
 impl HistoryOptions {
-    /// Creates the default options. Inside a tokio runtime, they store its handle, so that this runtime finishes
-    /// saves whose caller has left.
+    /// Creates the default options.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -58,7 +54,6 @@ impl HistoryOptions {
             save_attempts: 3,
             stream_idle_timeout: None,
             on_turn: None,
-            spawn: Arc::new(TokioSpawn::current()),
         }
     }
 
@@ -142,12 +137,11 @@ impl HistoryOptions {
         self
     }
 
-    /// Sets the largest number of attempts of one save. A save is attempted again if the store is not available,
-    /// panics, or does not answer in time. 0 means 1. The default is 3.
+    /// Sets the largest number of attempts of one save. A save is attempted again if the store is not available, or
+    /// does not answer in time. 0 means 1. The default is 3.
     ///
-    /// The pause after the first attempt is 50 milliseconds, and each further pause is twice as long. Outside of a
-    /// tokio runtime there are no pauses. Every attempt has the same exchange id, so the exchange is stored only
-    /// once.
+    /// The pause after the first attempt is 50 milliseconds, and each further pause is twice as long. Every attempt has
+    /// the same exchange id, so the exchange is stored only once.
     #[must_use]
     pub const fn save_attempts(mut self, attempts: u32) -> Self {
         self.save_attempts = attempts;
@@ -188,23 +182,6 @@ impl HistoryOptions {
         self.on_turn = Some(Arc::new(hook));
         self
     }
-
-    /// Sets the spawner, which runs saves and detached streams whose caller has left, and summaries. The default is
-    /// [`TokioSpawn::current`].
-    #[must_use]
-    pub fn spawn(mut self, spawn: impl Spawn + 'static) -> Self {
-        self.spawn = Arc::new(spawn);
-        self
-    }
-
-    /// Returns `true` if calls need a timer, and therefore a tokio runtime.
-    pub(crate) const fn needs_timer(&self) -> bool {
-        self.store_timeout.is_some()
-            || self.stream_idle_timeout.is_some()
-            || matches!(self.policies.on_conflict, OnConflict::Serialize(_))
-            || self.summaries.is_some()
-            || self.recall.is_some()
-    }
 }
 
 impl Default for HistoryOptions {
@@ -228,7 +205,6 @@ impl fmt::Debug for HistoryOptions {
             .field("save_attempts", &self.save_attempts)
             .field("stream_idle_timeout", &self.stream_idle_timeout)
             .field("on_turn", &self.on_turn.is_some())
-            .field("spawn", &self.spawn)
             .finish()
     }
 }

@@ -22,9 +22,6 @@ pub enum RecallError {
     /// The search took longer than its [timeout](super::RecallOptions::timeout).
     #[error("the search took longer than {0:?}")]
     TimedOut(Duration),
-    /// The search panicked.
-    #[error("the search panicked")]
-    Panicked,
     /// The message is larger than allowed.
     #[error("the recalled messages have {tokens} tokens, and {allowance} are allowed")]
     TooLarge {
@@ -85,7 +82,6 @@ impl RecallError {
             Self::Store(error) => error.kind(),
             Self::Search(_) => "search",
             Self::TimedOut(_) => "timeout",
-            Self::Panicked => "panicked",
             Self::TooLarge { .. } => "too_large",
             Self::InWindow { .. } => "in_window",
             Self::NotAUserMessage => "not_a_user_message",

@@ -1,13 +1,13 @@
 //! Recall by a search in the log.
 
-use std::{future::pending, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::time::sleep;
 use tower_chat_history_core::{ConversationId, HistoryStore, Prefix, StoreError};
 use tower_chat_history_recall::{Analyzer, Ask, Found, LogSearch, Meaning, SearchError, Searched};
 
 use super::{PrepareRequest, Recall, RecallError, RecallRequest, Recollection};
-use crate::timer::timeout;
 
 /// Searches the log of a conversation for the words of the input, and those of [other
 /// conversations](crate::recall#other-conversations) on request.
@@ -70,7 +70,7 @@ impl Recall for LogRecall {
         let mut search = self.search.clone().dialect(request.dialect);
         if search.covers_others(request.conversation) {
             // The messages that are found must be read in the rest of the time.
-            search = search.time_for_others(request.timeout / 2, after);
+            search = search.time_for_others(request.timeout / 2, sleep);
         }
         let found = match search.search(ask).await? {
             Searched::Found(found) => found,
@@ -105,11 +105,6 @@ impl Recall for LogRecall {
     fn forget(&self, under: &Prefix) {
         self.search.forget(under);
     }
-}
-
-/// Waits for a duration. Outside of a runtime there is no timer, so it waits forever.
-async fn after(duration: Duration) {
-    timeout(Some(duration), pending::<()>()).await.ok();
 }
 
 /// Logs what a search did without.
@@ -211,16 +206,6 @@ mod tests {
         let twice = service_fn(|texts: Vec<String>| async move { Ok::<_, BoxError>(vec![vec![1.0]; texts.len() * 2]) });
         let failed = search(by_meaning(&store, twice), &id, revision).await;
         assert_eq!(failed, Some(EmbedError::Count { expected: 1, found: 2 }));
-    }
-
-    #[tokio::test]
-    async fn words_decide_if_the_service_panics() {
-        let (store, id, revision) = log().await;
-        let panics = service_fn(|_: Vec<String>| async {
-            if true { panic!("on demand") } else { Ok::<_, BoxError>(Vec::new()) }
-        });
-        let failed = search(by_meaning(&store, panics), &id, revision).await;
-        assert!(matches!(failed, Some(EmbedError::Failed(_))));
     }
 
     #[tokio::test]

@@ -1,10 +1,6 @@
 //! Options of recall.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tower_chat_history_core::ConversationId;
 
@@ -61,8 +57,9 @@ impl RecallOptions {
     }
 
     /// Sets the timeout of a search. After it, the model is called without recalled messages. It is checked whenever
-    /// the search waits or pauses, so a search that computes without pauses ends later. The default is 250
-    /// milliseconds. Set a longer one for a search [by meaning](super#by-meaning), which calls a model.
+    /// the search waits or pauses, so a search that computes without pauses ends later. While tasks are always ready,
+    /// tokio looks at its timers only after 61 polls, so a search with pauses can end about 60 milliseconds late. The
+    /// default is 250 milliseconds. Set a longer one for a search [by meaning](super#by-meaning), which calls a model.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -88,8 +85,7 @@ impl RecallOptions {
 
     /// Returns `true` if the search covers other conversations than this one.
     pub(crate) fn covers_others(&self, conversation: &ConversationId) -> bool {
-        // It may be a program's own code. Its panic must not fail the call.
-        catch_unwind(AssertUnwindSafe(|| self.recall.covers_others(conversation))).unwrap_or(false)
+        self.recall.covers_others(conversation)
     }
 
     /// Returns the largest allowed size, in tokens, for prompts of at most `limit` tokens.

@@ -1,11 +1,6 @@
 //! Options of summaries.
 
-use std::{
-    fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 #[cfg(feature = "config")]
 use tower_chat_history_core::config::field;
@@ -142,15 +137,12 @@ impl Summaries {
     /// [name](Summarizer::error_type) is included, because the error may quote its input.
     pub(crate) fn cause(&self, error: &SummaryError) -> String {
         let SummaryError::Failed(source) = error else { return error.to_string() };
-        let name = catch_unwind(AssertUnwindSafe(|| self.summarizer.error_type(&**source)));
-        format!("{error}: {}", name.as_deref().unwrap_or("_OTHER"))
+        format!("{error}: {}", self.summarizer.error_type(&**source))
     }
 
     pub(crate) fn report(&self, report: &SummaryReport) {
-        if let Some(hook) = &self.on_summary
-            && catch_unwind(AssertUnwindSafe(|| hook(report))).is_err()
-        {
-            tracing::error!("the on_summary hook panicked");
+        if let Some(hook) = &self.on_summary {
+            hook(report);
         }
     }
 }

@@ -1,8 +1,7 @@
 //! Making one summary of any number of messages, in calls of limited size.
 
-use std::{mem, panic::AssertUnwindSafe};
+use std::mem;
 
-use futures_util::FutureExt as _;
 use tower_chat_history_context::tokens::{TokenCounter, tokens_of};
 use tower_chat_history_core::Message;
 
@@ -188,10 +187,7 @@ impl<'a> Rolling<'a> {
 
     async fn call(&mut self, request: SummaryRequest, given: u64) -> Result<Summarized, SummaryError> {
         self.cost.calls = self.cost.calls.saturating_add(1);
-        // The block is needed to also catch a panic of `summarize` before it returns its future.
-        let call = async { self.summarizer.summarize(request).await };
-        let answer = AssertUnwindSafe(call).catch_unwind().await.map_err(|_| SummaryError::Panicked)?;
-        let summarized = answer.map_err(SummaryError::Failed)?;
+        let summarized = self.summarizer.summarize(request).await.map_err(SummaryError::Failed)?;
         let (input, output) = match summarized.usage {
             Some(usage) => (usage.input_tokens, usage.output_tokens),
             None => (given, self.counter.count_text(&summarized.text).into()),

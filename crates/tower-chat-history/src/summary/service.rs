@@ -17,7 +17,6 @@ use super::{Summarized, Summarizer, SummaryPrompt, SummaryRequest};
 use crate::{
     call::Reply,
     completion,
-    discard::discard,
     error::{BoxError, error_type},
 };
 
@@ -146,7 +145,7 @@ struct Filtered;
 #[async_trait]
 impl<S, M, R, Request> Summarizer for ServiceSummarizer<S, M, R>
 where
-    S: Service<Request, Response: 'static, Future: Send, Error: Into<BoxError>> + Clone + Send + 'static,
+    S: Service<Request, Future: Send, Error: Into<BoxError>> + Clone + Send + 'static,
     M: Fn(Vec<Message>, u32) -> Request + Send + Sync + 'static,
     R: Fn(&S::Response) -> Reply + Send + Sync + 'static,
 {
@@ -172,9 +171,7 @@ where
         poll_fn(|context| service.poll_ready(context)).await.map_err(Into::into)?;
         let messages = self.prompt.messages(&request);
         let response = service.call((self.request)(messages, request.max_tokens)).await.map_err(Into::into)?;
-        let reply = (self.reply)(&response);
-        discard(response);
-        summarized(reply)
+        summarized((self.reply)(&response))
     }
 }
 

@@ -2,33 +2,32 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+    atomic::{AtomicU32, Ordering},
 };
 
 use tower_chat_history::{
-    CallOptions, ContextBudget, ContextOptions, Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _,
-    MemoryStore, Message, Reply, TurnInput,
+    ContextBudget, ContextOptions, Engine, Exchange, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore,
+    Message, Reply, TurnInput,
     store::{Cuts, Load, Loaded, Profile, Window},
     summary::{Summaries, SummarizeWhen},
     tokens::{CountCache, MessageCount, TokenCounter, tokens_of},
 };
 
 use crate::{
-    summaries::support::{CollectedReports, Facts, Fault},
+    summaries::support::{CollectedReports, Facts},
     support::id,
 };
 
-/// Records how often it is called. It panics if the text is `panic`, and while it is broken.
+/// Records how often it is called.
 #[derive(Clone, Debug)]
 struct RecordingCounter {
     name: Arc<str>,
     count_calls: Arc<AtomicU32>,
-    is_broken: Arc<AtomicBool>,
 }
 
 impl RecordingCounter {
     fn new(name: &str) -> Self {
-        Self { name: name.into(), count_calls: Arc::default(), is_broken: Arc::default() }
+        Self { name: name.into(), count_calls: Arc::default() }
     }
 
     fn count_calls(&self) -> u32 {
@@ -42,7 +41,6 @@ impl TokenCounter for RecordingCounter {
     }
 
     fn count_text(&self, text: &str) -> u32 {
-        assert!(text != "panic" && !self.is_broken.load(Ordering::Relaxed));
         self.count_calls.fetch_add(1, Ordering::Relaxed);
         u32::try_from(text.len()).unwrap()
     }
@@ -139,30 +137,6 @@ async fn counts_without_a_name_are_not_stored() {
     assert_eq!(reloaded(&store).await[0].tokens, None);
 }
 
-#[tokio::test]
-async fn a_reply_is_stored_even_if_the_counter_panics() {
-    let store = MemoryStore::new();
-    let options = HistoryOptions::new().context(ContextOptions::new().token_counter(RecordingCounter::new("watched")));
-    turn(&Engine::with_options(store.clone(), options), ask("four"), "panic").await;
-    let log = reloaded(&store).await;
-    assert_eq!((log[0].messages.len(), &log[0].tokens), (2, &None));
-}
-
-#[tokio::test]
-async fn the_estimate_in_place_of_a_count_is_not_stored() {
-    let (store, counter) = (MemoryStore::new(), RecordingCounter::new("watched"));
-    let context = ContextOptions::new().token_counter(counter.clone()).budget(ContextBudget::tokens(1_000));
-    let engine = Engine::with_options(store.clone(), HistoryOptions::new().context(context));
-    counter.is_broken.store(true, Ordering::Relaxed);
-    // A report needs the counts of the prompt once more, after the plan.
-    let (options, _report) = CallOptions::new().with_report();
-    let turn = engine.begin(ask("four").options(options)).await.unwrap();
-    counter.is_broken.store(false, Ordering::Relaxed);
-    turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
-    let counts = [Message::user("four"), Message::assistant("a")].map(|message| counter.count_message(&message));
-    assert_eq!(reloaded(&store).await[0].tokens.as_ref().unwrap().counts, counts);
-}
-
 async fn window(store: &impl HistoryStore) -> Window {
     let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { panic!("it exists") };
     window
@@ -200,21 +174,13 @@ async fn the_size_of_a_summary_that_another_counter_stored_is_not_used() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_estimate_in_place_of_a_count_is_not_stored_with_a_summary() {
-    for is_broken in [false, true] {
-        let (store, counter) = (MemoryStore::new(), RecordingCounter::new("watched"));
-        let breaks = Arc::clone(&counter.is_broken);
-        let facts = Facts::new().failing(move |_| {
-            breaks.store(is_broken, Ordering::Relaxed);
-            Fault::None
-        });
-        let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall);
-        let context = ContextOptions::new().token_counter(counter).budget(ContextBudget::tokens(4_000));
-        let engine = Engine::with_options(store.clone(), HistoryOptions::new().context(context).summaries(summaries));
-        make_summaries(&engine, &facts, 1).await;
-        let cuts = Cuts::read(&window(&store).await.compaction.unwrap()).unwrap();
-        let summary = cuts.cut.summary.unwrap();
-        let counted = u32::try_from(summary.text.len()).unwrap();
-        assert_eq!(summary.tokens, (!is_broken).then_some(counted), "{}", summary.text);
-    }
+async fn the_count_of_a_summary_is_stored_with_it() {
+    let (store, counter, facts) = (MemoryStore::new(), RecordingCounter::new("watched"), Facts::new());
+    let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall);
+    let context = ContextOptions::new().token_counter(counter).budget(ContextBudget::tokens(4_000));
+    let engine = Engine::with_options(store.clone(), HistoryOptions::new().context(context).summaries(summaries));
+    make_summaries(&engine, &facts, 1).await;
+    let cuts = Cuts::read(&window(&store).await.compaction.unwrap()).unwrap();
+    let summary = cuts.cut.summary.unwrap();
+    assert_eq!(summary.tokens, Some(u32::try_from(summary.text.len()).unwrap()), "{}", summary.text);
 }

@@ -8,6 +8,7 @@
 mod beginnings;
 mod cached_store;
 mod commit;
+mod compactions;
 #[cfg(feature = "config")]
 mod config;
 mod conformance_failures;

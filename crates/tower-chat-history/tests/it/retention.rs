@@ -1,19 +1,13 @@
 //! Retention: the time of a prune, and the effect of a failed prune on its turn.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use tokio_test::task;
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryOptions, HistoryStore as _, HistoryStoreExt as _,
-    MemoryStore, Message, Policies, Reply, Retention, RoutedStore, TurnInput, TurnReport,
+    MemoryStore, Message, Policies, Reply, Retention, TurnInput, TurnReport,
     policy::OnConflict,
     report::Outcome,
     store::{Prune as _, Seq},
@@ -158,24 +152,6 @@ async fn a_slow_prune_times_out() {
     store.mend();
     turn(&engine, "u").await;
     assert_eq!(first_and_len(&store).await, (2, 1));
-}
-
-#[tokio::test]
-async fn a_prune_that_panics_fails_no_turn() {
-    let (store, store_calls) = (MemoryStore::new(), AtomicUsize::new(0));
-    let inner = store.clone();
-    let routed = RoutedStore::new(move |_: &ConversationId| {
-        // The calls are load, append, load, append, prune.
-        assert_ne!(store_calls.fetch_add(1, Relaxed), 4, "the fifth call");
-        inner.clone()
-    });
-    let engine = Engine::with_retention(routed, HistoryOptions::new(), Retention::LastTurns(1));
-    for _ in 0..2 {
-        assert!(turn(&engine, "u").await.revision().is_some());
-    }
-    assert_eq!(log(&store).await.len(), 4);
-    turn(&engine, "u").await;
-    assert_eq!(log(&store).await.len(), 2);
 }
 
 /// The prune is part of the save: if the caller leaves, it still completes, and the next turn waits for it.

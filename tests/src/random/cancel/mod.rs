@@ -26,7 +26,6 @@ use tower_chat_history::{
     BoxError, ChatHistoryLayer, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStoreExt as _,
     InConversation, MemoryStore, Policies, Summaries,
     adapt::Json,
-    engine::Spawn,
     policy::{OnConflict, OnInterruption, QueueLimits},
     summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
 };
@@ -38,7 +37,6 @@ use self::{
 use super::{
     Checked, Figures, Ingredient, Ingredients,
     outcome::{Violation, holds},
-    panics::on_purpose,
 };
 use crate::rng::SeededRng;
 
@@ -99,20 +97,6 @@ struct Case {
     figures: Mutex<Figures>,
 }
 
-/// A spawner that sometimes panics.
-#[derive(Debug)]
-struct PanickingSpawner(Mutex<SeededRng>);
-
-impl Spawn for PanickingSpawner {
-    fn spawn(&self, future: BoxFuture<'static, ()>) {
-        let panics = self.0.lock().unwrap().once_in(4);
-        if panics {
-            on_purpose("the spawner panics");
-        }
-        tokio::spawn(future);
-    }
-}
-
 /// A summarizer that needs a permit, like the model.
 #[derive(Debug)]
 struct PermitSummarizer(Arc<Semaphore>);
@@ -165,9 +149,6 @@ impl Case {
             let summaries =
                 Summaries::new(PermitSummarizer(Arc::clone(&permits))).when(when).max_tokens(10).least_room(1);
             options = options.context(ContextBudget::tokens(300).reply_reserve(20)).summaries(summaries);
-        }
-        if ingredients.has(Ingredient::SpawnerPanics) && rng.once_in(3) {
-            options = options.spawn(PanickingSpawner(Mutex::new(rng.fork())));
         }
         Self {
             engine: Engine::with_options(flaky.clone(), options),

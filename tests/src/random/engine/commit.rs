@@ -110,9 +110,7 @@ impl Case {
             return holds(recalled.is_none(), "nothing is recalled without recall", || format!("{recalled:?}"))
                 .map(|()| None);
         };
-        if !setup.counter_panics {
-            recall.check(report, recalled.as_ref(), log)?;
-        }
+        recall.check(report, recalled.as_ref(), log)?;
         if let Some(recalled) = &recalled {
             self.figures.count("turns with recalled messages");
             let is_sent = window.last() == Some(&recalled.message);
@@ -204,7 +202,7 @@ impl Case {
         let now = self.positions(talk, policy).await?;
         let setup = &self.policies[policy].setup;
         let stored = matches!(report.outcome, Outcome::Stored { incomplete: false, .. });
-        let exempt = setup.has_trimmer || setup.counter_panics || setup.retention.is_some();
+        let exempt = setup.has_trimmer || setup.retention.is_some();
         let Some(planned_under) = sequential.filter(|_| stored && !exempt) else {
             self.talks[talk].before = None;
             return Ok(());

@@ -46,9 +46,6 @@ impl Case {
     /// Checks a call that was refused for its size. Messages that may be left out are no reason to refuse it,
     /// nor is a correction factor larger than the reports of its own conversation allow.
     fn cannot_fit(&self, talk: usize, planned_call: &PlannedCall, policy: &Policy, error: &HistoryError) -> Checked {
-        if policy.setup.counter_panics {
-            return Ok(());
-        }
         let Some(limit) = policy.setup.limit else {
             return Err(Violation::new("without a limit everything fits", error.to_string()));
         };
@@ -75,7 +72,7 @@ impl Case {
         })?;
         check_prompt(turn.context())?;
         let setup = &self.policies[policy].setup;
-        if let Some(limit) = setup.limit.filter(|_| !setup.counter_panics) {
+        if let Some(limit) = setup.limit {
             let sent = tokens(turn.context());
             holds(sent <= u64::from(limit), "a prompt is within the budget", || format!("{sent} of {limit} tokens"))?;
         }

@@ -88,7 +88,7 @@ impl RecallSetup {
 /// The largest number of bytes of a recalled text if no budget limits it.
 const LONGEST_TEXT: usize = 1 << 16;
 
-/// A search and a preparation that may return anything, fail, panic or take long.
+/// A search and a preparation that may return anything, fail or take long. The preparation may also panic.
 #[derive(Debug)]
 struct AnyRecall(Mutex<SeededRng>);
 
@@ -102,23 +102,22 @@ impl Recall for AnyRecall {
         let longest = usize::try_from(request.allowance).unwrap_or(usize::MAX).saturating_sub(40).min(LONGEST_TEXT);
         let odd = *rng.pick(&["</earlier_messages>", "\u{0}", "\u{1f436}", "{\"role\":\"system\"}", "<|im_end|>"]);
         let text = format!("{odd} {}", "again ".repeat(rng.index(longest / 6 + 1)));
-        let recalled = match rng.below(14) {
+        let recalled = match rng.below(13) {
             0 => return Err(RecallError::search("refused")),
-            1 => on_purpose("the search"),
-            2 => {
+            1 => {
                 tokio::time::sleep(Duration::from_secs(3600)).await;
                 return Ok(Recollection::nothing());
             }
-            3 => Recalled::new("again ".repeat(longest + 100), cited(0)),
-            4 => Recalled::new(text, cited(before)),
-            5 => Recalled::new(" \n", cited(0)),
-            6 => {
+            2 => Recalled::new("again ".repeat(longest + 100), cited(0)),
+            3 => Recalled::new(text, cited(before)),
+            4 => Recalled::new(" \n", cited(0)),
+            5 => {
                 let mut recalled = Recalled::new(text, cited(0));
                 recalled.message = Message::assistant("I am not a user");
                 recalled
             }
-            7 => Recalled::new(text, vec![Citation::new(Seq::FIRST, 3..3)]),
-            8 => return Ok(Recollection::nothing()),
+            6 => Recalled::new(text, vec![Citation::new(Seq::FIRST, 3..3)]),
+            7 => return Ok(Recollection::nothing()),
             _ => Recalled::new(text, cited(rng.below(before.max(1)))),
         };
         Ok(Recollection::shown(recalled))

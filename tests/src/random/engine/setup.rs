@@ -8,11 +8,10 @@ use tower_chat_history::{
     policy::{OnConflict, OnOpenTurn, QueueLimits},
     store::{LoadLimit, Profile},
     summary::{SummarizeWhen, SummaryReport},
-    tokens::TokenCounter,
 };
 
 use super::{
-    super::{Ingredient, Ingredients, notes::Notes, panics::on_purpose},
+    super::{Ingredients, notes::Notes},
     recall::RecallSetup,
 };
 use crate::rng::SeededRng;
@@ -28,8 +27,6 @@ pub(super) struct Setup {
     pub(super) retention: Option<Retention>,
     pub(super) has_trimmer: bool,
     pub(super) summarizes: bool,
-    /// True if the counter panics. Counts are then missing, and prompts may be larger.
-    pub(super) counter_panics: bool,
     pub(super) recall: Option<RecallSetup>,
     load: LoadLimit,
     watermarks: Watermarks,
@@ -74,7 +71,6 @@ impl Setup {
             },
             has_trimmer: trimmer < 2,
             summarizes: rng.once_in(2),
-            counter_panics: ingredients.has(Ingredient::CounterPanics) && rng.once_in(12),
             recall: rng.once_in(2).then(|| RecallSetup::any(rng, ingredients)),
             load,
             watermarks,
@@ -90,7 +86,9 @@ impl Setup {
     }
 
     pub(super) fn notes(&self, rng: SeededRng, ingredients: &Ingredients) -> Arc<Notes> {
-        Arc::new(Notes::new(rng, ingredients, self.reliable))
+        // A summary before every call is made in the task of the caller, who would get the panic.
+        let panics = self.when != SummarizeWhen::BeforeEveryCall;
+        Arc::new(Notes::new(rng, ingredients, self.reliable, panics))
     }
 
     fn options(
@@ -115,9 +113,6 @@ impl Setup {
                 .trimmer(Importance::new(|turn: &TrimTurn<'_>| f64::from(u8::from(turn.tokens.is_multiple_of(2))))),
             _ => context,
         };
-        if self.counter_panics {
-            context = context.token_counter(PanickingCounter { name: "nervous".into(), which: self.trimmer % 3 });
-        }
         let policies = Policies::new().on_open_turn(self.on_open_turn).on_conflict(self.on_conflict);
         let mut options = HistoryOptions::new().context(context).policies(policies);
         if let Some(recall) = &self.recall {
@@ -138,30 +133,5 @@ impl Setup {
         on_summary: impl Fn(&SummaryReport) + Send + Sync + 'static,
     ) -> Engine {
         store.engine(self.options(store, notes, on_summary), self.retention)
-    }
-}
-
-/// A counter that panics in one of its methods.
-#[derive(Debug)]
-struct PanickingCounter {
-    name: Arc<str>,
-    which: u64,
-}
-
-impl TokenCounter for PanickingCounter {
-    fn name(&self) -> Option<&Arc<str>> {
-        Some(&self.name)
-    }
-
-    fn count_text(&self, text: &str) -> u32 {
-        if self.which == 0 { on_purpose("the counter") } else { u32::try_from(text.len() / 4).unwrap_or(u32::MAX) }
-    }
-
-    fn reply_priming(&self) -> u32 {
-        if self.which == 1 { on_purpose("the counter's priming") } else { 3 }
-    }
-
-    fn is_ready(&self) -> bool {
-        if self.which == 2 { on_purpose("the counter's readiness") } else { true }
     }
 }

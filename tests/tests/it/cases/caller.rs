@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tests::{BOTH_KINDS, CallKind, Chat, Storage, log, over_every_store, prompts};
+use tests::{BOTH_KINDS, Chat, Storage, log, over_every_store, prompts};
 use tower_chat_history_test::{Fault, Op, Reply};
 
 over_every_store! {
@@ -11,9 +11,7 @@ over_every_store! {
     during_the_load,
     during_the_model_call,
     during_the_save,
-    the_runtime_is_shut_down_with_a_save_pending_and_drained_in_another,
-    the_runtime_is_shut_down_with_a_save_pending_and_the_next_call_finishes_it,
-    the_runtime_is_shut_down_while_a_save_waits_for_its_next_attempt,
+    the_runtime_is_shut_down_after_a_drain,
 }
 
 async fn nothing_is_stored(storage: &Storage, chat: &Chat, id: &tower_chat_history::ConversationId) {
@@ -81,70 +79,32 @@ async fn during_the_save(storage: Storage) {
     }
 }
 
-/// Returns a chat whose runtime was shut down during a save. It has the default options, so its timers ended
-/// as well.
-async fn shut_down(
-    storage: &Arc<Storage>,
-    kind: CallKind,
-    replies: [Reply; 2],
-) -> (Chat, tower_chat_history::ConversationId) {
-    let (place, id) = (Arc::clone(storage), storage.conversation());
-    let of = id.clone();
-    let first = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let chat = runtime.block_on(async {
-            let chat = Chat::new(&place, replies);
-            let reached = place.store.calls(Op::Append);
-            let call = chat.ask(kind, &of, "u0");
-            let saving = async {
-                while place.store.calls(Op::Append) == reached {
-                    tokio::task::yield_now().await;
+async fn the_runtime_is_shut_down_after_a_drain(storage: Storage) {
+    let storage = Arc::new(storage);
+    for kind in BOTH_KINDS {
+        // The save also waits for its next attempt.
+        storage.store.fail(Op::Append, 1, Fault::Unavailable);
+        let (place, id) = (Arc::clone(&storage), storage.conversation());
+        let of = id.clone();
+        let first = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let chat = Chat::new(&place, ["a0", "a1"].map(Reply::text));
+                let held = place.store.hold(Op::Append);
+                tokio::select! {
+                    biased;
+                    _ = chat.ask(kind, &of, "u0") => panic!("the save is held"),
+                    () = held.reached(1) => {}
                 }
-            };
-            tokio::select! {
-                biased;
-                _ = call => panic!("the save is held"),
-                () = saving => {}
-            }
-            chat
+                assert_eq!(chat.engine().pending_saves(), 1);
+                held.release();
+                chat.engine().drain(Duration::from_secs(60)).await.unwrap();
+                chat
+            })
         });
-        drop(runtime);
-        chat
-    });
-    let chat = tokio::task::spawn_blocking(|| first.join().unwrap()).await.unwrap();
-    assert_eq!(chat.engine().pending_saves(), 1);
-    assert!(log(&storage.store, &id).await.is_empty(), "nothing yet");
-    (chat, id)
-}
-
-async fn the_runtime_is_shut_down_with_a_save_pending_and_drained_in_another(storage: Storage) {
-    let storage = Arc::new(storage);
-    for kind in BOTH_KINDS {
-        let held = storage.store.hold(Op::Append);
-        let (chat, id) = shut_down(&storage, kind, ["a0", "a1"].map(Reply::text)).await;
-        held.release();
-        chat.engine().drain(Duration::from_secs(5)).await.unwrap();
+        let chat = tokio::task::spawn_blocking(|| first.join().unwrap()).await.unwrap();
         assert_eq!(log(&storage.store, &id).await, ["user: u0", "assistant: a0"]);
-    }
-}
-
-async fn the_runtime_is_shut_down_with_a_save_pending_and_the_next_call_finishes_it(storage: Storage) {
-    let storage = Arc::new(storage);
-    for kind in BOTH_KINDS {
-        let held = storage.store.hold(Op::Append);
-        let (chat, id) = shut_down(&storage, kind, ["a0", "a1"].map(Reply::text)).await;
-        held.release();
         chat.ask(kind, &id, "u1").await.unwrap();
         assert_eq!(prompts(&chat.llm)[1], ["user: u0", "assistant: a0", "user: u1"]);
-    }
-}
-
-async fn the_runtime_is_shut_down_while_a_save_waits_for_its_next_attempt(storage: Storage) {
-    let storage = Arc::new(storage);
-    for kind in BOTH_KINDS {
-        storage.store.fail(Op::Append, 1, Fault::Unavailable);
-        let (chat, id) = shut_down(&storage, kind, ["a0", "a1"].map(Reply::text)).await;
-        chat.engine().drain(Duration::from_secs(5)).await.unwrap();
-        assert_eq!(log(&storage.store, &id).await, ["user: u0", "assistant: a0"]);
     }
 }

@@ -1,6 +1,9 @@
 //! Opening and completing the requests of a [`Custom`] adapter.
 
-use std::{fmt, ops::Range};
+use std::{any::Any, fmt, mem, ops::Range};
+
+use serde_json::Value;
+use tower_chat_history_core::nested;
 
 use super::{Custom, Shape};
 use crate::{
@@ -9,7 +12,6 @@ use crate::{
         extract::{CallScope, ExtractScope},
     },
     call::TurnInput,
-    discard::refuse_deep,
     error::BoxError,
 };
 
@@ -24,13 +26,17 @@ where
     type Draft = CustomDraft<R, S>;
 
     async fn open(&self, call: X::Call) -> Result<Opened<CustomDraft<R, S>, S::Request>, BoxError> {
-        let (scope, request) = self.extract.extract(call)?;
+        let (scope, mut request) = self.extract.extract(call)?;
         let CallScope::Conversation(id, options) = scope else {
             return Ok(Opened::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
         };
-        // From here on, the library may drop the request, for example because its history cannot be loaded. The drop
-        // of a value with more levels would overflow the stack.
-        let mut request = refuse_deep(request).ok_or(JsonRequestError::TooDeep)?;
+        let any: &mut dyn Any = &mut request;
+        if let Some(value) = any.downcast_mut::<Value>()
+            && nested::is_too_deep(value)
+        {
+            nested::dismantle(mem::take(value));
+            return Err(JsonRequestError::TooDeep.into());
+        }
         let split = self.shape.split(&mut request, options.few_shot_messages)?;
         let resent = split.transcript_range();
         let mut turn = TurnInput::new(id, split.input).transcript(split.transcript).options(options);

@@ -6,7 +6,6 @@ use tower_chat_history_core::ConversationId;
 use super::{CallScope, ExtractScope, IntoCallScope as _};
 use crate::{
     call::CallOptions,
-    discard::discard,
     error::{BoxError, HeaderError, MissingConversation},
 };
 
@@ -60,33 +59,19 @@ impl FromExtensions {
     }
 }
 
-impl<B: 'static> ExtractScope<Request<B>> for FromExtensions {
+impl<B> ExtractScope<Request<B>> for FromExtensions {
     type Call = Request<B>;
 
     fn extract(&self, call: Request<B>) -> Result<(CallScope, Request<B>), BoxError> {
         let extensions = call.extensions();
         let scope = if let Some(scope) = extensions.get::<CallScope>() {
-            Ok(scope.clone())
+            scope.clone()
         } else {
             let id = extensions.get::<ConversationId>().cloned();
             let options = extensions.get::<CallOptions>().cloned().unwrap_or_default();
-            id.map(|id| (id, options)).into_call_scope()
+            id.map(|id| (id, options)).into_call_scope()?
         };
-        with_scope(scope, call)
-    }
-}
-
-/// Returns the request with its scope. If the scope is an error, drops the request without recursion.
-fn with_scope<B: 'static>(
-    scope: Result<CallScope, BoxError>,
-    call: Request<B>,
-) -> Result<(CallScope, Request<B>), BoxError> {
-    match scope {
-        Ok(scope) => Ok((scope, call)),
-        Err(error) => {
-            discard(call.into_body());
-            Err(error)
-        }
+        Ok((scope, call))
     }
 }
 
@@ -156,12 +141,12 @@ impl FromHeader {
     }
 }
 
-impl<B: 'static> ExtractScope<Request<B>> for FromHeader {
+impl<B> ExtractScope<Request<B>> for FromHeader {
     type Call = Request<B>;
 
     fn extract(&self, mut call: Request<B>) -> Result<(CallScope, Request<B>), BoxError> {
-        let scope = self.id(call.headers()).map(CallScope::from);
+        let id = self.id(call.headers())?;
         call.headers_mut().remove(&self.name);
-        with_scope(scope, call)
+        Ok((id.into(), call))
     }
 }

@@ -65,7 +65,7 @@ pub use self::{
     task::{FromTask, in_conversation, stateless},
 };
 pub use crate::call::CallScope;
-use crate::{call::InConversation, discard::discard, error::BoxError};
+use crate::{call::InConversation, error::BoxError};
 
 /// An extractor: it finds the conversation that a request of type `R` belongs to.
 pub trait ExtractScope<R> {
@@ -120,20 +120,13 @@ impl<F> IdFrom<F> {
 
 impl<R, F, T> ExtractScope<R> for IdFrom<F>
 where
-    R: 'static,
     F: Fn(&R) -> T,
     T: IntoCallScope,
 {
     type Call = R;
 
     fn extract(&self, call: R) -> Result<(CallScope, R), BoxError> {
-        match (self.0)(&call).into_call_scope() {
-            Ok(scope) => Ok((scope, call)),
-            Err(error) => {
-                discard(call);
-                Err(error)
-            }
-        }
+        Ok(((self.0)(&call).into_call_scope()?, call))
     }
 }
 

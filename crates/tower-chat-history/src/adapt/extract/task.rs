@@ -3,10 +3,7 @@
 use tower_chat_history_core::ConversationId;
 
 use super::{CallScope, ExtractScope};
-use crate::{
-    discard::discard,
-    error::{BoxError, MissingConversation},
-};
+use crate::error::{BoxError, MissingConversation};
 
 tokio::task_local! {
     /// `None` is the value within [`stateless`]. The scope has no exchange id, because an exchange id belongs to a
@@ -71,14 +68,11 @@ impl FromTask {
     }
 }
 
-impl<R: 'static> ExtractScope<R> for FromTask {
+impl<R> ExtractScope<R> for FromTask {
     type Call = R;
 
     fn extract(&self, call: R) -> Result<(CallScope, R), BoxError> {
-        let Ok(id) = CONVERSATION.try_with(Clone::clone) else {
-            discard(call);
-            return Err(MissingConversation.into());
-        };
+        let id = CONVERSATION.try_with(Clone::clone).map_err(|_| MissingConversation)?;
         Ok((id.map_or(CallScope::Stateless, CallScope::from), call))
     }
 }

@@ -13,8 +13,6 @@ pub(in crate::engine) enum StoreFailure {
     Store(StoreError),
     #[error("the store did not answer within {} ms", .0.as_millis())]
     Timeout(Duration),
-    #[error("the store panicked")]
-    Panicked,
 }
 
 impl StoreFailure {
@@ -23,7 +21,6 @@ impl StoreFailure {
         match self {
             Self::Store(error) => error.kind(),
             Self::Timeout(_) => "timeout",
-            Self::Panicked => "panicked",
         }
     }
 }
@@ -33,7 +30,6 @@ impl From<StoreFailure> for HistoryError {
         match failure {
             StoreFailure::Store(error) => Self::Load(error),
             StoreFailure::Timeout(after) => Self::LoadTimeout(after),
-            StoreFailure::Panicked => Self::LoadPanicked,
         }
     }
 }
@@ -43,7 +39,6 @@ impl From<StoreFailure> for SaveError {
         match failure {
             StoreFailure::Store(error) => Self::Store(error),
             StoreFailure::Timeout(after) => Self::Timeout(after),
-            StoreFailure::Panicked => Self::Panicked,
         }
     }
 }
@@ -53,7 +48,6 @@ impl From<StoreFailure> for StoreError {
         match failure {
             StoreFailure::Store(error) => error,
             StoreFailure::Timeout(_) => Self::unavailable(failure),
-            StoreFailure::Panicked => Self::backend(failure),
         }
     }
 }

@@ -3,9 +3,10 @@
 mod failure;
 mod stored;
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
+use tokio::time::sleep;
 use tower_chat_history_context::plan::LoadedWindow;
 use tower_chat_history_core::{
     Append, Appended, CompactOutcome, CompactionVersion, ConversationId, Cut, Cuts, Dialect, DialectName, Epoch,
@@ -15,7 +16,7 @@ use tower_chat_history_core::{
 use tracing::{Instrument as _, Span};
 
 pub(super) use self::failure::StoreFailure;
-use crate::{error::SaveError, options::HistoryOptions, telemetry::Recorder, timer};
+use crate::{error::SaveError, options::HistoryOptions, telemetry::Recorder, timeout::timeout};
 
 /// The pause before the first retry. Each further pause is twice as long.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -126,7 +127,7 @@ impl BoundedStore {
         let mut widened = 0;
         loop {
             let asked = load.clone();
-            let mut window = match self.bounded(async { self.store.load(conversation, asked).await }).await? {
+            let mut window = match self.bounded(self.store.load(conversation, asked)).await? {
                 Loaded::Window(window) => window,
                 Loaded::AlreadyRecorded(recorded) => {
                     read_own(std::slice::from_ref(&recorded), dialect)?;
@@ -170,7 +171,7 @@ impl BoundedStore {
     ) -> Result<Option<Recorded>, StoreFailure> {
         let mut load = self.window_or(Some(exchange));
         load.limit = LoadLimit::new(1, 1).unwrap_or(load.limit);
-        match self.bounded(async { self.store.load(conversation, load).await }).await? {
+        match self.bounded(self.store.load(conversation, load)).await? {
             Loaded::AlreadyRecorded(recorded) => {
                 read_own(std::slice::from_ref(&recorded), dialect)?;
                 Ok(Some(recorded))
@@ -202,7 +203,7 @@ impl BoundedStore {
                 Err(error) if is_transient(&error) => {
                     let kind = error.kind();
                     tracing::warn!(error.type = kind, error = %error, "storing an exchange failed; retrying");
-                    timer::sleep(pause).await;
+                    sleep(pause).await;
                     pause *= 2;
                 }
                 result => return result,
@@ -225,7 +226,7 @@ impl BoundedStore {
         {
             return Ok(stored);
         }
-        Ok(self.bounded(async { self.store.append(conversation, append.clone()).await }).await?)
+        Ok(self.bounded(self.store.append(conversation, append.clone())).await?)
     }
 
     /// Reads a page without a time limit. Callers have their own.
@@ -235,7 +236,7 @@ impl BoundedStore {
         from: Seq,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        Ok(without_panic(async { self.store.read(conversation, from, limit).await }).await?)
+        self.store.read(conversation, from, limit).await
     }
 
     /// Reads a page within the store timeout.
@@ -245,7 +246,7 @@ impl BoundedStore {
         from: Seq,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        Ok(self.bounded(async { self.store.read(conversation, from, limit).await }).await?)
+        Ok(self.bounded(self.store.read(conversation, from, limit)).await?)
     }
 
     /// Stores a cut in place of this one, in one attempt.
@@ -260,8 +261,7 @@ impl BoundedStore {
         let cuts = Cuts::new(cut).replacing(replaced.map(|replaced| replaced.cut.clone()));
         let compact = cuts.compact(self.options.context.profile.clone(), replaces).map_err(StoreError::backend)?;
 
-        let compacting = async { self.store.compact(conversation, incarnation, compact).await };
-        let stored = match self.bounded(compacting).await? {
+        let stored = match self.bounded(self.store.compact(conversation, incarnation, compact)).await? {
             CompactOutcome::Stored(_) => return Ok(Compacted::Stored),
             CompactOutcome::Kept(None) => return Ok(Compacted::Kept(None)),
             CompactOutcome::Kept(Some(stored)) => stored,
@@ -271,14 +271,15 @@ impl BoundedStore {
     }
 
     /// Returns the result of a store call, or an error after the [store
-    /// timeout](crate::HistoryOptions::store_timeout). Callers make the store call inside the future `call`, because
-    /// a store may panic before it returns its own future.
+    /// timeout](crate::HistoryOptions::store_timeout).
     pub(super) fn bounded<T>(
         &self,
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> impl Future<Output = Result<T, StoreFailure>> {
-        timer::timeout(self.options.store_timeout, without_panic(call))
-            .map(|result| result.unwrap_or_else(|after| Err(StoreFailure::Timeout(after))))
+        timeout(self.options.store_timeout, call).map(|result| match result {
+            Ok(result) => result.map_err(StoreFailure::Store),
+            Err(after) => Err(StoreFailure::Timeout(after)),
+        })
     }
 }
 
@@ -295,21 +296,10 @@ fn read_own(exchanges: &[Recorded], dialect: &'static dyn Dialect) -> Result<(),
     Ok(())
 }
 
-/// Returns the result of a store call without a time limit. A panic becomes an error.
-fn without_panic<T>(
-    call: impl Future<Output = Result<T, StoreError>>,
-) -> impl Future<Output = Result<T, StoreFailure>> {
-    AssertUnwindSafe(call).catch_unwind().map(|result| match result {
-        Ok(result) => result.map_err(StoreFailure::Store),
-        Err(_) => Err(StoreFailure::Panicked),
-    })
-}
-
 fn is_transient(error: &SaveError) -> bool {
     match error {
         SaveError::Store(error) => StoreError::is_retryable(error),
-        // A store may panic because its runtime has shut down. The next attempt may run in another runtime.
-        SaveError::Timeout(_) | SaveError::Panicked => true,
-        SaveError::UnknownOutcome | SaveError::OtherDialect(_) => false,
+        SaveError::Timeout(_) => true,
+        SaveError::Panicked | SaveError::UnknownOutcome | SaveError::OtherDialect(_) => false,
     }
 }

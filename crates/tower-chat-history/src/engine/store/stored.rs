@@ -1,11 +1,12 @@
 //! The search for an exchange that an earlier attempt stored, although its answer was lost.
 
+use tokio::time::sleep;
 use tower_chat_history_core::{
     Append, Appended, ConversationId, Exchange, ExchangeId, Expect, Loaded, Revision, Seq, StoreError,
 };
 
 use super::{BoundedStore, FIRST_PAUSE, StoreFailure, is_transient};
-use crate::{error::SaveError, timer};
+use crate::error::SaveError;
 
 impl BoundedStore {
     /// Returns the exchange that an earlier attempt stored, or `None` if the append can be repeated.
@@ -37,14 +38,14 @@ impl BoundedStore {
     }
 
     async fn revision(&self, conversation: &ConversationId) -> Result<Option<Revision>, StoreFailure> {
-        let page = self.bounded(async { self.store.read(conversation, Seq::FIRST, 0).await }).await?;
+        let page = self.bounded(self.store.read(conversation, Seq::FIRST, 0)).await?;
         Ok(page.revision)
     }
 
     /// Loads the exchange with this id if it is in the log.
     async fn find(&self, conversation: &ConversationId, exchange: &ExchangeId) -> Result<Loaded, StoreFailure> {
         let asked = self.window_or(Some(exchange));
-        self.bounded(async { self.store.load(conversation, asked).await }).await
+        self.bounded(self.store.load(conversation, asked)).await
     }
 
     /// Returns `true` if the duplicate that the store found in the log is this exchange itself, stored by an attempt
@@ -75,7 +76,7 @@ impl BoundedStore {
                     if left == 0 || !is_transient(&error) {
                         break;
                     }
-                    timer::sleep(pause).await;
+                    sleep(pause).await;
                     pause *= 2;
                 }
             }

@@ -11,9 +11,11 @@
 //! - An item is an error.
 //! - No item comes within the [idle timeout](crate::HistoryOptions::stream_idle_timeout).
 //! - The caller drops the stream before the reply is complete.
-//! - The stream or the fold panics. Neither is called again, and after a panic of the fold nothing is stored.
 //!
 //! [`OnInterruption`](crate::policy::OnInterruption) then decides if a part of the exchange is stored.
+//!
+//! If the stream or the fold panics, the caller gets the panic, and nothing is stored unless the reply was complete. A
+//! caller that catches the panic and reads on gets the end of the stream.
 
 mod recording;
 
@@ -22,20 +24,19 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use futures_core::Stream;
 use futures_util::{FutureExt as _, StreamExt as _, stream::BoxStream};
 
 use self::recording::{Phase, Recording, Rest, Stalled};
-use super::{Engine, Turn, idle::Idle, in_flight::Detached};
+use super::{Turn, idle::Idle};
 use crate::{
     call::{Flow, FoldReply},
-    discard::discard_item,
     report::NotStored,
-    spawn::spawn_guarded,
     telemetry::ModelCall,
-    timer,
+    timeout::timeout,
 };
 
 /// A response stream whose reply is stored. See the [module docs](self).
@@ -86,20 +87,12 @@ impl<T: Send + 'static, E: Send + 'static> RecordedStream<T, E> {
         self.is_stalled
     }
 
-    /// Reads the stream to its end in the background. Until then, `guard` counts it as detached.
-    fn detach(mut self, engine: &Engine, guard: Detached) {
-        let limit = engine.options().policies.detach_limits.timeout;
-        let task = async move {
-            let _guard = guard;
-            let rest = self.by_ref().for_each(|item| {
-                discard_item(item);
-                std::future::ready(())
-            });
-            if timer::timeout(limit, rest).await.is_err() {
-                self.give_up();
-            }
-        };
-        spawn_guarded(&*engine.options().spawn, Box::pin(task));
+    /// Reads a detached stream to its end, if that takes no longer than this.
+    async fn read_out(mut self, limit: Option<Duration>) {
+        let rest = self.by_ref().for_each(|_| std::future::ready(()));
+        if timeout(limit, rest).await.is_err() {
+            self.give_up();
+        }
     }
 
     /// Ends a detached stream whose time is over. If its reply is complete, it is still stored.
@@ -172,9 +165,6 @@ impl<T: Send, E: Send> Stream for RecordedStream<T, E> {
 
 impl<T: Send + 'static, E: Send + 'static> Drop for RecordedStream<T, E> {
     fn drop(&mut self) {
-        if let Some(item) = self.held.take() {
-            discard_item(item);
-        }
         // The fold is code of the adapter. A panic in it must not escape from `drop`.
         if let Some(recording) = self.recording.take()
             && catch_unwind(AssertUnwindSafe(|| recording.leave())).is_err()

@@ -1,9 +1,7 @@
 //! The state of a recorded stream: its reply so far, and the turn that stores it.
 
 use std::{
-    any::Any,
     mem,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -16,7 +14,7 @@ use futures_util::{
 use super::RecordedStream;
 use crate::{
     call::{Flow, FoldReply, Reply},
-    engine::{Commit, Engine, Turn, idle::Idle, in_flight::Detached},
+    engine::{Commit, Turn, idle::Idle},
     error::StreamStalled,
     policy::OnInterruption,
     report::NotStored,
@@ -25,9 +23,6 @@ use crate::{
 
 /// The `error.type` in spans of a stream that the idle timeout ended.
 const STALLED: &str = "stream_idle_timeout";
-
-/// The `error.type` in spans of a stream that panicked, or whose fold panicked.
-const PANICKED: &str = "panicked";
 
 /// Makes the error that is the last item of a stalled stream.
 pub(super) type Stalled<E> = Box<dyn FnOnce(StreamStalled) -> E + Send>;
@@ -81,17 +76,21 @@ impl<T, E> Rest<T, E> {
 }
 
 impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
+    /// Calls the stream or the fold. If the call panics, the recording has ended: the stream has lost its state, or the
+    /// fold lacks an item.
+    fn call_out<R>(&mut self, call: impl FnOnce(&mut Self) -> R) -> R {
+        let phase = mem::replace(&mut self.phase, Phase::Ended);
+        let called = call(self);
+        self.phase = phase;
+        called
+    }
+
     /// Polls the next item, within the span of the call.
     pub(super) fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T, E>>> {
-        let Self { stream, call, .. } = &mut *self;
-        let polled = catch_unwind(AssertUnwindSafe(|| {
-            let _entered = call.as_ref().map(|call| call.called_in().enter());
-            stream.poll_next_unpin(context)
+        let item = ready!(self.call_out(|recording| {
+            let _entered = recording.call.as_ref().map(|call| call.called_in().enter());
+            recording.stream.poll_next_unpin(context)
         }));
-        let item = match polled {
-            Ok(polled) => ready!(polled),
-            Err(panic) => self.panicked(panic, false),
-        };
         if let Some(idle) = &mut self.idle {
             idle.reset();
         }
@@ -103,19 +102,17 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
 
     /// Polls the next item after the held one.
     pub(super) fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<Rest<T, E>> {
-        // If the stream panics, it is not polled again.
-        self.phase = Phase::Ended;
         let rest = match self.poll_item(context) {
-            Poll::Ready(Some(item)) => Poll::Ready(Rest::Item(item)),
-            Poll::Ready(None) => return Poll::Ready(Rest::End),
+            Poll::Ready(Some(item)) => return Poll::Ready(Rest::Item(item)),
+            Poll::Ready(None) => Rest::End,
             Poll::Pending if self.idle.as_mut().is_some_and(|idle| idle.poll(context).is_ready()) => {
                 self.release();
-                return Poll::Ready(Rest::Stalled);
+                Rest::Stalled
             }
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => return Poll::Pending,
         };
-        self.phase = Phase::Rest;
-        rest
+        self.phase = Phase::Ended;
+        Poll::Ready(rest)
     }
 
     /// Drops the inner stream, which releases its connection.
@@ -147,51 +144,17 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         self.phase = broken.end(turn, why).map_or(Phase::Ended, Phase::Ending);
     }
 
-    /// Calls the fold, which is an adapter's code and may panic.
-    fn call_fold<R>(&mut self, call: impl FnOnce(&mut dyn FoldReply<T>) -> R) -> R {
-        let called = catch_unwind(AssertUnwindSafe(|| call(&mut *self.fold)));
-        called.unwrap_or_else(|panic| self.panicked(panic, true))
-    }
-
-    /// Ends the recording after a panic of the stream, or of the fold. Afterwards neither is called again: the stream
-    /// has lost its state, and the fold may lack an item. The panic continues to the caller.
-    fn panicked(&mut self, panic: Box<dyn Any + Send>, is_fold: bool) -> ! {
-        match mem::replace(&mut self.phase, Phase::Ended) {
-            Phase::Open { turn, .. } if is_fold => {
-                telemetry::fail(turn.span(), PANICKED);
-                if let Some(call) = self.call.take() {
-                    call.interrupted(PANICKED, &Reply::default());
-                }
-                turn.end(NotStored::Interrupted);
-            }
-            Phase::Open { turn, .. } => self.break_off(turn, PANICKED, NotStored::Interrupted),
-            // The reply was complete before the panic.
-            Phase::Complete(commit) => {
-                if let Some(call) = self.call.take() {
-                    call.interrupted(PANICKED, &commit.reply());
-                }
-                self.phase = Phase::Ending(commit);
-            }
-            ending => self.phase = ending,
-        }
-        resume_unwind(panic)
-    }
-
-    /// Returns the turn's reply, which broke off. It is empty if the fold panics.
+    /// Returns the turn's reply, which broke off.
     pub(super) fn broken(&self, turn: &Turn) -> Broken {
         let keeps = turn.engine().options().policies.on_interruption == OnInterruption::KeepText;
-        let parts = || Broken { reply: self.fold.reply(), partial: if keeps { self.fold.partial() } else { None } };
-        catch_unwind(AssertUnwindSafe(parts)).unwrap_or_else(|_| {
-            tracing::error!("the fold of an interrupted stream panicked");
-            Broken::default()
-        })
+        Broken { reply: self.fold.reply(), partial: if keeps { self.fold.partial() } else { None } }
     }
 
     /// Adds an item to the reply, and begins the commit when the reply is complete. The result determines the time at
     /// which the item is passed on.
     pub(super) fn observe(&mut self, item: &Result<T, E>) -> Flow {
         let flow = match item {
-            Ok(item) => self.call_fold(|fold| fold.push(item)),
+            Ok(item) => self.call_out(|recording| recording.fold.push(item)),
             Err(_) => {
                 if let Phase::Open { broken, .. } = &mut self.phase {
                     *broken = true;
@@ -200,7 +163,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
             }
         };
         if matches!(self.phase, Phase::Open { broken: false, .. })
-            && let Some(reply) = self.call_fold(|fold| fold.is_complete().then(|| fold.reply()))
+            && let Some(reply) = self.call_out(|recording| recording.fold.is_complete().then(|| recording.fold.reply()))
         {
             self.phase = match mem::replace(&mut self.phase, Phase::Ended) {
                 Phase::Open { turn, .. } => Phase::Complete(turn.commit(reply)),
@@ -213,10 +176,10 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
     /// Handles the end of the inner stream: begins to store the exchange, or breaks the turn off if the reply is not
     /// complete.
     pub(super) fn end(&mut self) {
-        // The fold is called before the phase is taken, so that the phase still has the turn if the fold panics.
-        let reply = match self.phase {
-            Phase::Complete(_) => Some(self.call_fold(|fold| fold.reply())),
-            Phase::Open { broken: false, .. } => self.call_fold(|fold| fold.is_whole().then(|| fold.reply())),
+        let phase = mem::replace(&mut self.phase, Phase::Ended);
+        let reply = match phase {
+            Phase::Complete(_) => Some(self.fold.reply()),
+            Phase::Open { broken: false, .. } => self.fold.is_whole().then(|| self.fold.reply()),
             Phase::Open { broken: true, .. } | Phase::Ending(_) | Phase::Rest | Phase::Ended => None,
         };
         if let Some(reply) = &reply
@@ -224,7 +187,7 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         {
             call.ended(reply);
         }
-        self.phase = match (mem::replace(&mut self.phase, Phase::Ended), reply) {
+        self.phase = match (phase, reply) {
             (Phase::Complete(commit), Some(reply)) => {
                 commit.update(reply);
                 Phase::Ending(commit)
@@ -239,30 +202,29 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
         };
     }
 
-    /// Returns the engine if the stream should be detached, with a guard that counts it unless the limits are
-    /// reached. A detached stream that is dropped, for example because its runtime shuts down, is not detached again.
-    fn detaches(&self) -> Option<(Engine, Option<Detached>)> {
-        let Phase::Open { turn, broken: false } = &self.phase else { return None };
-        let engine = turn.engine();
-        let detaches = engine.options().policies.on_interruption == OnInterruption::Detach && !self.detached;
-        let limits = engine.options().policies.detach_limits;
-        let guard = || engine.shared.in_flight.detached(turn.conversation(), limits);
-        detaches.then(|| (engine.clone(), guard()))
-    }
-
-    /// Handles the drop of the stream by its caller. If a commit is dropped here before it is done, the spawner runs
-    /// the rest of it.
+    /// Handles the drop of the stream by its caller. If a commit is dropped here before it is done, a task does the
+    /// rest of it.
     pub(super) fn leave(mut self) {
-        let why = match self.detaches() {
-            Some((engine, Some(guard))) => {
-                return RecordedStream::of(Self { detached: true, ..self }).detach(&engine, guard);
+        let mut why = NotStored::Interrupted;
+        // A detached stream that is dropped, for example because its runtime shuts down, is not detached again.
+        if let Phase::Open { turn, broken: false } = &self.phase
+            && turn.engine().options().policies.on_interruption == OnInterruption::Detach
+            && !self.detached
+        {
+            let (engine, runtime) = (turn.engine().clone(), turn.runtime().clone());
+            let limits = engine.options().policies.detach_limits;
+            if let Some(guard) = engine.shared.in_flight.detached(turn.conversation(), limits) {
+                let stream = RecordedStream::of(Self { detached: true, ..self });
+                let task = async move {
+                    let _guard = guard;
+                    stream.read_out(limits.timeout).await;
+                };
+                engine.shared.tasks.spawn_on(task, &runtime);
+                return;
             }
-            Some((_, None)) => {
-                tracing::warn!("a dropped stream is not read to its end: the limit of detached streams is reached");
-                NotStored::DetachLimit
-            }
-            None => NotStored::Interrupted,
-        };
+            tracing::warn!("a dropped stream is not read to its end: the limit of detached streams is reached");
+            why = NotStored::DetachLimit;
+        }
         match mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Open { turn, .. } => {
                 let broken = self.broken(&turn);

@@ -47,7 +47,7 @@ impl SummaryWorker {
         let (worker, id) = (self.clone(), conversation.clone());
         let work = async move { worker.summarize_window(&id, &turn).await };
         // If a summary is already running, nothing is lost: a later turn starts the next one.
-        let _ = self.run(conversation, work);
+        let _ = self.running.run(conversation, work);
     }
 
     /// Loads the current window, and makes and stores the summary for its next cut. Returns `None` if there is

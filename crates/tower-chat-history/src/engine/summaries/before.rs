@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::time::timeout;
 use tower_chat_history_context::plan::{LoadedWindow, first_uncovered};
 use tower_chat_history_core::Cut;
 use tracing::{Instrument as _, Span};
@@ -14,7 +15,6 @@ use crate::{
     error::HistoryError,
     summary::{SummarizeWhen, SummaryOutcome, SummaryReport},
     telemetry::{self, WaitFor},
-    timer,
 };
 
 impl SummaryWorker {
@@ -119,12 +119,12 @@ impl SummaryWorker {
     async fn wait_for(&self, call: &Call, job: Job) -> Option<SummaryReport> {
         let worker = self.clone();
         let work = async move { Some(Arc::new(worker.make_and_store(&job).await)) };
-        let (running, span) = match self.run(&call.conversation, work) {
+        let (running, span) = match self.running.run(&call.conversation, work) {
             Ok(running) => (running, Span::none()),
             // The running summary belongs to another turn and has its span there, so this turn gets a span of the wait.
             Err(running) => (running, telemetry::wait(&call.span, WaitFor::Summary)),
         };
-        let waited = timer::timeout(Some(self.summaries.options.timeout), running);
+        let waited = timeout(self.summaries.options.timeout, running.output());
         let waited = waited.instrument(span).await.ok()??;
         Some(SummaryReport { waited_for: true, ..(*waited).clone() })
     }

@@ -1,9 +1,12 @@
 //! Making one summary: read the exchanges that it covers, call the summarizer, store the result.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use tokio::runtime::Handle;
-use tower_chat_history_context::plan::{LoadedWindow, can_start_window, first_uncovered};
+use tokio::time::timeout;
+use tower_chat_history_context::{
+    plan::{LoadedWindow, can_start_window, first_uncovered},
+    tokens::TokenCounter as _,
+};
 use tower_chat_history_core::{ConversationId, Cut, Dialect, Incarnation, Message, Seq, StoreError, Summary};
 use tracing::{Instrument as _, Span};
 
@@ -18,7 +21,7 @@ use super::{
 use crate::{
     error::HistoryError,
     summary::{Rolled, Rolling, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
-    telemetry, timer,
+    telemetry,
 };
 
 /// The number of exchanges that are read at once.
@@ -120,7 +123,8 @@ impl SummaryWorker {
     /// Makes the summary, without storing it. Returns its report, and the cut with the summary if one was made.
     pub(super) async fn make(&self, job: &Job) -> (SummaryReport, Option<Cut>) {
         // The stored number of tokens is not used, because it may be of another counter.
-        let before = job.cut.summary.as_ref().map(|summary| (summary.text.clone(), job.counting.text(&summary.text)));
+        let before =
+            job.cut.summary.as_ref().map(|summary| (summary.text.clone(), job.counting.count_text(&summary.text)));
         let mut report = SummaryReport {
             conversation: job.conversation.clone(),
             from: job.from(),
@@ -136,9 +140,9 @@ impl SummaryWorker {
         let summarizer = self.store.recorder().traced(&self.summaries.summarizer);
         let mut rolling = Rolling::new(before, &summarizer, &job.counting, max_tokens, chunk_tokens);
         let mut part = None;
-        let rolled = self.roll(job, &mut rolling, &mut part);
-        let made = timer::timeout(Some(self.summaries.options.timeout), rolled).await;
-        let made = made.unwrap_or_else(|after: Duration| Err(SummaryError::TimedOut(after).into()));
+        let limit = self.summaries.options.timeout;
+        let made = timeout(limit, self.roll(job, &mut rolling, &mut part)).await;
+        let made = made.unwrap_or_else(|_| Err(SummaryError::TimedOut(limit).into()));
         report.cost = rolling.cost();
         (report.messages, report.replaced_tokens) = (rolling.messages(), rolling.replaces());
         let (rolled, covers_to, mut cut) = match (made, part) {
@@ -158,7 +162,7 @@ impl SummaryWorker {
         };
         (report.to, report.tokens) = (covers_to, Some(rolled.tokens));
         let mut summary = Summary::new(rolled.text, covers_to);
-        (summary.tokens, summary.model) = (job.counting.counted_text(&summary.text), rolled.model);
+        (summary.tokens, summary.model) = (Some(job.counting.count_text(&summary.text)), rolled.model);
         cut.summary = Some(summary);
         (report, Some(cut))
     }
@@ -186,7 +190,7 @@ impl SummaryWorker {
             let messages = page.exchanges.iter().flat_map(|recorded| &recorded.exchange.messages);
             let messages: Vec<Message> = messages.cloned().collect();
             // Imported messages may have no counts yet. This call counts them, on a blocking thread if there are many.
-            job.counting.exchange(&messages, Handle::try_current().ok().as_ref()).await;
+            job.counting.exchange(&messages).await;
             for recorded in page.exchanges.iter().filter(|recorded| recorded.seq < to) {
                 let messages = &recorded.exchange.messages;
                 if let Some(rolled) = rolling.make_room(messages).await? {

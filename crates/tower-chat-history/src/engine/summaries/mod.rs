@@ -7,15 +7,13 @@ mod job;
 
 use std::sync::Arc;
 
+use tokio_util::task::TaskTracker;
 use tower_chat_history_context::plan::LoadedWindow;
 use tower_chat_history_core::{Appended, CompactOutcome, ConversationId, Cut, Seq, StoreError};
 
 pub(super) use self::{after::FinishedTurn, job::Job};
 use self::{backoff::SummaryBackoff, job::PAGE};
-use super::{
-    running::{Running, RunningWork},
-    store::BoundedStore,
-};
+use super::{running::RunningWork, store::BoundedStore};
 use crate::summary::{Summaries, SummaryReport};
 
 /// Makes an engine's summaries, one at a time per conversation. A clone shares the running summaries.
@@ -28,26 +26,13 @@ pub(super) struct SummaryWorker {
 }
 
 impl SummaryWorker {
-    pub(super) fn new(store: BoundedStore, summaries: Summaries) -> Self {
-        Self { store, summaries, running: Arc::default(), backoff: Arc::default() }
+    pub(super) fn new(store: BoundedStore, summaries: Summaries, tasks: TaskTracker) -> Self {
+        Self { store, summaries, running: Arc::new(RunningWork::new(tasks)), backoff: Arc::default() }
     }
 
     /// Returns the number of running summaries.
     pub(super) fn running(&self) -> usize {
         self.running.len()
-    }
-
-    /// Finishes all running summaries.
-    pub(super) async fn drained(&self) {
-        self.running.drained().await;
-    }
-
-    fn run(
-        &self,
-        conversation: &ConversationId,
-        work: impl Future<Output = Option<Arc<SummaryReport>>> + Send + 'static,
-    ) -> Result<Running<Arc<SummaryReport>>, Running<Arc<SummaryReport>>> {
-        self.running.run(conversation, &*self.store.options().spawn, work)
     }
 
     /// Stores a pending summary on its own, if its exchange was stored without it. Returns the cut that was stored, if

@@ -9,7 +9,7 @@ use tower_chat_history_context::{
     plan::{Conditions, LoadedWindow},
     tokens::{ByteEstimate, Estimate, TokenCounter},
 };
-use tower_chat_history_core::{ConversationId, Dialect, Digest, ExchangeId, Message, Origin};
+use tower_chat_history_core::{ConversationId, Dialect, Digest, ExchangeId, Message, Origin, StoreError};
 use tracing::Span;
 
 use super::{
@@ -33,6 +33,8 @@ pub(in crate::engine) struct Call {
     pub(in crate::engine) dialect: &'static dyn Dialect,
     pub(in crate::engine) choices: usize,
     pub(super) read_by: ReadBy,
+    /// The runtime that finishes the turn if its caller leaves.
+    pub(super) runtime: Handle,
     pub(in crate::engine) request: RequestInfo,
     /// The digest of the request, for the calibration.
     pub(super) request_digest: OnceLock<Digest>,
@@ -64,9 +66,7 @@ impl Call {
             input;
         let CallOptions { exchange, few_shot_messages: _, stored, report } = options;
         let options = engine.options();
-        if options.needs_timer() && Handle::try_current().is_err() {
-            return Err(HistoryError::NoRuntime);
-        }
+        let runtime = runtime()?;
         let counter = options.context.token_counter.clone().or(counter);
         let counter = counter.unwrap_or_else(|| estimate(request.model.as_deref()));
         let counting = Counting::new(&engine.shared.counts, counter);
@@ -83,6 +83,7 @@ impl Call {
             dialect,
             choices,
             read_by,
+            runtime,
             request,
             request_digest: OnceLock::new(),
             origin,
@@ -119,6 +120,11 @@ impl Call {
         let has_hook = self.engine.options().on_turn.is_some();
         !self.span.is_disabled() || self.report.is_some() || has_hook || cfg!(feature = "otel")
     }
+}
+
+/// Returns the runtime of the call, or an error if there is none.
+pub(in crate::engine) fn runtime() -> Result<Handle, HistoryError> {
+    Handle::try_current().map_err(|error| HistoryError::Load(StoreError::backend(error)))
 }
 
 /// Returns the estimate for a model for which neither the options nor the integration have a counter.

@@ -13,6 +13,7 @@ use std::{fmt, time::Duration};
 
 use futures_core::Stream;
 use futures_util::StreamExt as _;
+use tokio::runtime::Handle;
 use tower_chat_history_core::{ConversationId, Dialect, ExchangeId, Message, Seq};
 use tracing::Span;
 
@@ -26,7 +27,7 @@ use crate::{
 };
 
 pub(super) use self::{
-    call::Call,
+    call::{Call, runtime},
     history::{LoadedHistory, read_in},
     planned::{PlannedTurn, fit_budget},
     translate::{Called, check_turn, in_dialect, read_each},
@@ -257,6 +258,11 @@ impl Turn {
 
     pub(super) fn engine(&self) -> &Engine {
         &self.0.call.engine
+    }
+
+    /// Returns the runtime in which the turn began.
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.0.call.runtime
     }
 
     pub(super) fn conversation(&self) -> &ConversationId {

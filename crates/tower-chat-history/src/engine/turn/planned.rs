@@ -1,6 +1,5 @@
 //! Planning a call: counting its prompt, and deciding which messages are sent and stored.
 
-use tokio::runtime::Handle;
 use tower_chat_history_context::{
     budget::{Correction, Limits, PromptStart, WindowSource},
     plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
@@ -190,8 +189,7 @@ impl Call {
         let limits = limits.or_else(|| applies_without.then_some(Limits::NONE))?;
         // The window's messages are counted here too, so that the plan finds each count.
         let window = history.messages().chain(summary);
-        let runtime = Handle::try_current().ok();
-        let parts = self.counting.prompt(&self.request, window, &self.input, runtime.as_ref()).await;
+        let parts = self.counting.prompt(&self.request, window, &self.input).await;
         let correction = self.calibration_key().map_or(Correction::NONE, |key| {
             let positions = history.cut().map(Cut::positions).unwrap_or_default();
             self.engine.shared.calibration.correction(key, self.prompt_start(positions))

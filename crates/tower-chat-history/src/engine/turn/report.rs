@@ -9,11 +9,6 @@ use super::{Turn, TurnState};
 use crate::report::{NotStored, Outcome, TurnReport};
 
 impl Turn {
-    /// Returns the turn's report for this outcome of the save.
-    pub(in crate::engine) fn report_of(&self, outcome: Outcome) -> TurnReport {
-        self.0.report_of(outcome)
-    }
-
     /// Ends the turn, reports it, and also sends the report to the caller's handle.
     pub(super) fn ended(mut self, outcome: Outcome) -> Arc<TurnReport> {
         let report = self.0.report(outcome);

@@ -1,8 +1,8 @@
-//! Storing a turn's exchange: with timeouts, with retries under the same exchange id, and without panics.
+//! Storing a turn's exchange: with timeouts, and with retries under the same exchange id.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use tokio::runtime::Handle;
+use futures_util::FutureExt as _;
 use tower_chat_history_context::{
     budget::UsageReport,
     plan::{self, GrownWindow, SentPrompt},
@@ -24,22 +24,29 @@ use crate::{
 };
 
 impl Turn {
-    /// Stores the exchange and ends the turn.
+    /// Stores the exchange and ends the turn. The conversation's next call and a drain poll this, too, so a panic must
+    /// not reach them.
     pub(in crate::engine) async fn save(mut self, reply: Reply) -> Arc<TurnReport> {
-        self.0.learn(reply.usage);
-        let outcome = match self.0.append(reply) {
-            Err(outcome) => outcome,
-            Ok(append) => {
-                let step = self.engine().recorder().save(self.span(), append.exchange.messages.len());
-                let span = step.span().clone();
-                self.0.store(append, step).instrument(span).await
-            }
-        };
-        self.ended(outcome)
+        let saved = AssertUnwindSafe(self.0.save(reply)).catch_unwind().await;
+        self.ended(saved.unwrap_or_else(|_| {
+            tracing::error!("a save panicked");
+            Outcome::Failed(Arc::new(SaveError::Panicked))
+        }))
     }
 }
 
 impl TurnState {
+    async fn save(&mut self, reply: Reply) -> Outcome {
+        self.learn(reply.usage);
+        let append = match self.append(reply) {
+            Ok(append) => append,
+            Err(outcome) => return outcome,
+        };
+        let step = self.call.engine.recorder().save(&self.call.span, append.exchange.messages.len());
+        let span = step.span().clone();
+        self.store(append, step).instrument(span).await
+    }
+
     /// Calibrates the token counts by the usage that the provider reports.
     fn learn(&mut self, usage: Option<Usage>) {
         let Self { call, planned, context, .. } = self;
@@ -115,8 +122,7 @@ impl TurnState {
     /// The futures of rare steps are boxed, so that other calls do not pay for their size.
     async fn store(&self, mut append: Box<Append>, step: SaveStep<'_>) -> Outcome {
         let (engine, conversation) = (&self.call.engine, &self.call.conversation);
-        let runtime = Handle::try_current().ok();
-        let tokens = self.call.counting.exchange(&append.exchange.messages, runtime.as_ref()).await;
+        let tokens = self.call.counting.exchange(&append.exchange.messages).await;
         // Nothing shares the exchange yet, so it is not copied.
         Arc::make_mut(&mut append.exchange).tokens = tokens;
         let exchange = &append.exchange;

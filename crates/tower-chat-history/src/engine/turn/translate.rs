@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 use tower_chat_history_core::{
     ConversationId, Dialect, DialectName, LeftOut, Message, MessageError, NewestRound, Origin, Recorded, Seq,
     StoreError, Translator,
@@ -108,10 +108,10 @@ async fn translate_or_spawn(
 ) -> Result<InOneDialect, MessageError> {
     let translated = exchanges.iter().filter(|recorded| !recorded.exchange.dialect.is(to.name()));
     let bytes: usize = translated.map(|recorded| recorded.exchange.bytes()).sum();
-    if let Some(runtime) = Handle::try_current().ok().filter(|_| bytes >= BLOCKING_THRESHOLD_BYTES) {
+    if bytes >= BLOCKING_THRESHOLD_BYTES {
         let (exchanges, reader) = (exchanges.to_vec(), reader.clone());
         // It fails if the runtime shuts down, or if the dialect panics.
-        if let Ok(translated) = runtime.spawn_blocking(move || translate(to, &reader, &exchanges)).await {
+        if let Ok(translated) = spawn_blocking(move || translate(to, &reader, &exchanges)).await {
             return translated;
         }
     }

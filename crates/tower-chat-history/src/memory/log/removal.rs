@@ -161,7 +161,7 @@ impl Removed {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{Origin, Positions, Provenance};
+    use tower_chat_history_core::{CompactionVersion, Origin, Positions, Profile, Provenance};
 
     use super::super::tests::{UNLIMITED, append, begin};
     use super::*;
@@ -183,6 +183,51 @@ mod tests {
         assert_eq!((grown.seq, grown.duplicate), (Seq::new(1), false));
         let (truncated, tail) = log.truncate(grown.revision, Seq::FIRST, None, &UNLIMITED).unwrap();
         assert_eq!((truncated, tail.entries.len(), log.bytes), (Truncated::new(None, 2), 2, empty));
+    }
+
+    #[test]
+    fn a_truncation_frees_the_memory_of_compactions_but_of_the_kept_one() {
+        let (mut log, first) = begin(append("a"));
+        let incarnation = first.revision.incarnation();
+        let (none, state) = (CompactionVersion::NONE, Arc::<[u8]>::from([0; 9]));
+        let compact = |name: &str, replaces, derived: usize| {
+            let (profile, derived) = (Profile::new(name).unwrap(), Arc::from(vec![0; derived]));
+            Compact::new(profile, replaces, Seq::FIRST, Arc::clone(&state), Some(derived))
+        };
+        let last = log.append(append("b"), &UNLIMITED).unwrap();
+        let bare = log.bytes - log.entries[1].memory;
+        log.compact(incarnation, compact("one", none, 100), &UNLIMITED).unwrap();
+        let with_one = log.bytes - log.entries[1].memory;
+        log.compact(incarnation, compact("two", none, 200), &UNLIMITED).unwrap();
+
+        let keep = compact("one", none.next(), 90);
+        let (_, tail) = log.truncate(last.revision, Seq::new(1), Some(keep), &UNLIMITED).unwrap();
+        assert_eq!((log.bytes, tail.bytes()), (with_one - 10, log.entries[0].memory));
+        assert_eq!(log.compactions.values().map(|kept| kept.version).collect::<Vec<_>>(), [none.next().next()]);
+
+        // Another version than the stored one is not kept.
+        let last = log.append(append("b"), &UNLIMITED).unwrap();
+        log.truncate(last.revision, Seq::new(1), Some(compact("one", none.next(), 90)), &UNLIMITED).unwrap();
+        assert_eq!((log.bytes, log.compactions.len()), (bare, 0));
+    }
+
+    #[test]
+    fn an_erasure_frees_the_memory_of_derived_text() {
+        let (mut log, first) = begin(append("a"));
+        let last = log.append(append("b"), &UNLIMITED).unwrap();
+        let (of_first, incarnation) = (log.entries[0].memory, first.revision.incarnation());
+        let compact = |derived| {
+            let state = Arc::from([0; 9]);
+            Compact::new(Profile::default(), CompactionVersion::NONE, Seq::FIRST, state, derived)
+        };
+        log.compact(incarnation, compact(Some(Arc::from([0; 100]))), &UNLIMITED).unwrap();
+        let before = log.bytes;
+        let (pruned, head) = log.prune(incarnation, PruneTo::From(last.seq), Derived::Erase).unwrap();
+        let freed = head.bytes() - of_first;
+        assert!(pruned.removed == 1 && freed >= 100, "{freed}");
+        assert_eq!(log.bytes, before - head.bytes());
+        let left = &log.compactions[&Profile::default()];
+        assert_eq!((left.window_start, &left.derived), (last.seq, &None));
     }
 
     #[test]

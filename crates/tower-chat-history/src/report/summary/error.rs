@@ -45,9 +45,6 @@ pub enum SummaryError {
     /// The summary was not made within the timeout.
     #[error("the summary was not made within {} ms", .0.as_millis())]
     TimedOut(Duration),
-    /// The summarizer panicked.
-    #[error("the summarizer panicked")]
-    Panicked,
     /// An exchange to summarize is in another dialect than that of the call.
     #[error(transparent)]
     OtherDialect(OtherDialect),
@@ -70,7 +67,6 @@ impl fmt::Debug for SummaryError {
             }
             Self::Failed(_) => f.debug_struct("Failed").finish_non_exhaustive(),
             Self::TimedOut(after) => f.debug_tuple("TimedOut").field(after).finish(),
-            Self::Panicked => f.write_str("Panicked"),
             Self::OtherDialect(error) => f.debug_tuple("OtherDialect").field(error).finish(),
             Self::Shortened(_) => f.debug_struct("Shortened").finish_non_exhaustive(),
         }
@@ -88,7 +84,6 @@ impl SummaryError {
             Self::NoGain { .. } => "no_gain",
             Self::Failed(_) => "failed",
             Self::TimedOut(_) => "timed_out",
-            Self::Panicked => "panicked",
             Self::OtherDialect(_) => "other_dialect",
             Self::Shortened(_) => "shortened",
         }
@@ -114,7 +109,6 @@ mod tests {
             (SummaryError::NoGain { tokens: 2, replaces: 1 }, "no_gain"),
             (SummaryError::Failed("secret".into()), "failed"),
             (SummaryError::TimedOut(Duration::from_secs(1)), "timed_out"),
-            (SummaryError::Panicked, "panicked"),
             (SummaryError::OtherDialect(other), "other_dialect"),
             (SummaryError::Shortened(unread), "shortened"),
         ] {

@@ -5,7 +5,7 @@ use std::{pin::Pin, time::Duration};
 use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
 use tokio::time::{Instant, sleep};
 use tower_chat_history::{
-    BoxError, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, Policies, TurnInput,
+    BoxError, Engine, HistoryOptions, HistoryStoreExt as _, MemoryStore, Policies, TurnInput,
     engine::RecordedStream,
     error::StreamStalled,
     policy::OnInterruption,
@@ -13,7 +13,7 @@ use tower_chat_history::{
 };
 
 use super::{
-    block_on, conversation,
+    conversation,
     support::{Piece, PieceFold, Reports},
 };
 
@@ -136,14 +136,6 @@ async fn a_detached_stream_that_stalls_ends_too() {
     drop(begin(&store, options, pieces(HALF, Duration::ZERO)).await);
     sleep(2 * IDLE).await;
     assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Stalled)));
-}
-
-#[test]
-fn an_idle_timeout_needs_a_timer() {
-    let options = HistoryOptions::new().store_timeout(None).stream_idle_timeout(IDLE);
-    let engine = Engine::with_options(MemoryStore::new(), options);
-    let begun = block_on(engine.begin(TurnInput::new(conversation("c"), [tower_chat_history::Message::user("u")])));
-    assert!(matches!(begun, Err(HistoryError::NoRuntime)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,12 +1,14 @@
 //! A summary is stored with its call's exchange, and another exchange is stored in between.
 
+use std::time::Duration;
+
 use tower_chat_history::{
     ContextBudget, Engine, HistoryOptions, MemoryStore, Message, Reply, TurnInput,
     store::{Cut, Cuts, Seq},
     summary::{Summaries, SummarizeWhen},
 };
 
-use super::{FixedSummarizer, conversation, turn, window};
+use super::{FixedSummarizer, conversation, summarizing_options, turn, window};
 
 fn call(id: &str) -> Message {
     Message::from_json(format!(
@@ -86,6 +88,21 @@ async fn the_overlapping_summary_that_covers_more_is_kept() {
         let cut = stored_cut(&store).await;
         assert_eq!((cut.covers_to(), cut.window_start), (Seq::new(3), Seq::new(3)), "reversed: {reversed}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_completed_summary_does_not_block_the_next_one() {
+    let store = MemoryStore::new();
+    let engine = Engine::with_options(store.clone(), summarizing_options());
+    let mut covered = Vec::new();
+    for number in 0..30 {
+        turn(&engine, "c").await;
+        if number % 5 == 4 {
+            engine.drain(Duration::from_secs(1)).await.unwrap();
+            covered.push(stored_cut(&store).await.covers_to());
+        }
+    }
+    assert!(covered.windows(2).all(|pair| pair[0] < pair[1]), "{covered:?}");
 }
 
 async fn stored_cut(store: &MemoryStore) -> Cut {

@@ -1,9 +1,6 @@
-//! The engine around a turn: resources that waiting calls hold, runtimes that drive its work, and panics of
-//! user code.
+//! The engine around a turn: resources that waiting calls hold, work without a caller, and panics of user code.
 
-mod dead_runtime;
 mod detached;
-mod idle_runtime;
 mod idle_streams;
 mod late_summary;
 mod panics;
@@ -60,27 +57,4 @@ async fn turn(engine: &Engine, name: &str) -> std::sync::Arc<TurnReport> {
 async fn window(store: &dyn HistoryStore, name: &str) -> Window {
     let Loaded::Window(window) = store.load(&conversation(name), Load::new()).await.unwrap() else { panic!("absent") };
     window
-}
-
-fn current_thread() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
-}
-
-/// Drives a future on this thread, outside of any runtime.
-fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(std::thread::Thread);
-    impl std::task::Wake for Unpark {
-        fn wake(self: std::sync::Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
-    let mut context = std::task::Context::from_waker(&waker);
-    let mut future = std::pin::pin!(future);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(output) => return output,
-            std::task::Poll::Pending => std::thread::park(),
-        }
-    }
 }

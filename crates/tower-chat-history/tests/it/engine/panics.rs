@@ -1,52 +1,34 @@
-//! User code that panics in drops and in tasks of the engine, where no caller can catch the panic.
+//! User code that panics: the panic reaches its own caller and no other one, and no drop panics.
 
-use std::{panic::AssertUnwindSafe, pin::Pin, time::Duration};
-
-use async_trait::async_trait;
-use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
-use tower::{Layer as _, ServiceExt as _, service_fn};
-use tower_chat_history::{
-    BoxError, CallOptions, ChatHistoryLayer, ConversationId, Engine, HistoryError, HistoryOptions, HistoryStore,
-    HistoryStoreExt as _, MemoryStore, Message, Policies, Reply, StoreError, TurnInput,
-    adapt::{Custom, Flow, FoldReply},
-    engine::{Spawn, ToolResults},
-    error::StoreResultsError,
-    policy::{OnInterruption, OnLoadFailure},
-    report::HistoryStatus,
-    store::{Append, Appended, Compact, CompactOutcome, Incarnation, Load, Loaded, Page, Seq},
-    summary::{Summaries, SummarizeWhen},
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
-use super::{FixedSummarizer, conversation, summarizing_options, turn};
+use async_trait::async_trait;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use tower_chat_history::{
+    BoxError, ContextBudget, ContextOptions, ConversationId, Engine, HistoryOptions, HistoryStore,
+    HistoryStoreExt as _, MemoryStore, Message, Policies, Reply, SaveError, StoreError, TurnInput,
+    adapt::{Flow, FoldReply},
+    policy::{OnConflict, OnInterruption, QueueLimits},
+    store::{Append, Appended, Compact, CompactOutcome, Incarnation, Load, Loaded, Page, Seq},
+    summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    tokens::TokenCounter,
+};
 
-#[derive(Debug)]
-struct NoMoreTasks;
-
-impl Spawn for NoMoreTasks {
-    fn spawn(&self, _: BoxFuture<'static, ()>) {
-        panic!("no more tasks")
-    }
-}
+use super::{conversation, summarizing_options, support::Reports, turn};
 
 fn assert_no_panic(work: impl FnOnce()) {
     assert!(std::panic::catch_unwind(AssertUnwindSafe(work)).is_ok(), "the panic is caught");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_panicking_spawner_leaves_the_dropped_commit_pending() {
-    let engine = Engine::with_options(MemoryStore::new(), HistoryOptions::new().spawn(NoMoreTasks));
-    let begun = engine.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await.unwrap();
-    let commit = begun.commit(Reply::new(Message::assistant("a")));
-    assert_no_panic(|| drop(commit));
-    assert_eq!(engine.pending_saves(), 1);
-    engine.drain(Duration::from_secs(1)).await.unwrap();
-    assert_eq!(engine.pending_saves(), 0);
-}
-
-#[derive(Default)]
-struct Fold {
-    panics: bool,
-}
+/// A fold that panics as soon as its reply is asked for.
+struct Fold;
 
 impl FoldReply<u8> for Fold {
     fn push(&mut self, _: &u8) -> Flow {
@@ -59,28 +41,25 @@ impl FoldReply<u8> for Fold {
         false
     }
     fn reply(&self) -> Reply {
-        assert!(!self.panics, "the fold panics");
-        Reply::new(Message::assistant("a"))
+        panic!("the fold panics")
     }
     fn partial(&self) -> Option<Reply> {
-        assert!(!self.panics, "the fold panics");
-        Some(Reply::new(Message::assistant("a")))
+        panic!("the fold panics")
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_a_stream_catches_panics_of_spawner_and_fold() {
+async fn dropping_a_stream_catches_a_panic_of_its_fold() {
     for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
-        for panics in [false, true] {
-            let options = HistoryOptions::new().spawn(NoMoreTasks).policies(Policies::new().on_interruption(policy));
-            let engine = Engine::with_options(MemoryStore::new(), options);
-            let turn = engine.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await.unwrap();
-            let upstream = stream::iter([Ok::<_, &str>(1)]).chain(stream::pending());
-            let mut stream = turn.record_stream(upstream, Fold { panics }, |_| "stalled");
-            stream.next().await;
-            assert_no_panic(|| drop(stream));
-            engine.drain(Duration::from_secs(1)).await.unwrap();
-        }
+        let reports = Reports::default();
+        let options = HistoryOptions::new().policies(Policies::new().on_interruption(policy)).on_turn(reports.hook());
+        let engine = Engine::with_options(MemoryStore::new(), options);
+        let turn = engine.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await.unwrap();
+        let mut stream = turn.record_stream(stream::iter([Ok::<_, &str>(1), Ok(2)]), Fold, |_| "stalled");
+        stream.next().await;
+        assert_no_panic(|| drop(stream));
+        engine.drain(Duration::from_secs(1)).await.unwrap();
+        assert_eq!(reports.all()[0].outcome.kind(), "abandoned", "{policy:?}");
     }
 }
 
@@ -123,10 +102,10 @@ async fn outcome_after_panic(
     stream_panics: bool,
     reads_on: bool,
 ) -> (&'static str, Option<String>) {
-    let options = HistoryOptions::new().policies(Policies::new().on_interruption(policy));
+    let reports = Reports::default();
+    let options = HistoryOptions::new().policies(Policies::new().on_interruption(policy)).on_turn(reports.hook());
     let engine = Engine::with_options(MemoryStore::new(), options);
-    let (call, report) = CallOptions::new().with_report();
-    let turn = engine.begin(TurnInput::new(conversation("c"), [Message::user("u")]).options(call)).await.unwrap();
+    let turn = engine.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await.unwrap();
     let upstream = stream::iter(items).map(move |item| {
         assert!(!stream_panics || *item != "panic", "the stream panics");
         Ok::<_, &str>(*item)
@@ -150,20 +129,19 @@ async fn outcome_after_panic(
     engine.drain(Duration::from_secs(1)).await.unwrap();
     let log = engine.store().conversation(&conversation("c")).exchanges().await.unwrap();
     let reply = log.first().map(|stored| stored.exchange.messages[1].text().into_owned());
-    (report.await.unwrap().outcome.kind(), reply)
+    (reports.all()[0].outcome.kind(), reply)
 }
 
 /// The reply lacks the item at which the fold panicked, so it must not be stored as a complete one.
 #[tokio::test(start_paused = true)]
-async fn a_stream_is_interrupted_by_its_panic_and_by_that_of_its_fold() {
+async fn a_stream_ends_with_its_panic_and_with_that_of_its_fold() {
     const ITEMS: &[&str] = &["a", "panic", "b", "END"];
     for reads_on in [false, true] {
         for policy in [OnInterruption::Discard, OnInterruption::KeepText, OnInterruption::Detach] {
             for stream_panics in [false, true] {
                 let outcome = outcome_after_panic(policy, ITEMS, stream_panics, reads_on).await;
-                let keeps = stream_panics && policy == OnInterruption::KeepText;
-                let expected = if keeps { ("stored", Some("a".to_owned())) } else { ("interrupted", None) };
-                assert_eq!(outcome, expected, "{policy:?}, stream: {stream_panics}, reads on: {reads_on}");
+                let nothing = ("abandoned", None);
+                assert_eq!(outcome, nothing, "{policy:?}, stream: {stream_panics}, reads on: {reads_on}");
             }
         }
     }
@@ -180,60 +158,42 @@ async fn a_complete_reply_is_stored_although_its_stream_or_fold_panics_later() {
     }
 }
 
-/// The point at which the store panics.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum PanicPoint {
-    /// A load, when its future is polled.
-    Load,
-    /// A load, before it returns its future.
-    LoadAtOnce,
-    Compact,
-}
-
+/// A store that panics in one kind of call, this many times.
 #[derive(Debug)]
 struct Panics {
     store: MemoryStore,
-    at: PanicPoint,
+    loads: AtomicUsize,
+    appends: AtomicUsize,
 }
 
 impl Panics {
-    fn at(at: PanicPoint) -> Self {
-        Self { store: MemoryStore::new(), at }
+    fn new(loads: usize, appends: usize) -> Self {
+        Self { store: MemoryStore::new(), loads: loads.into(), appends: appends.into() }
     }
 }
 
-type Loading<'a> = Pin<Box<dyn Future<Output = Result<Loaded, StoreError>> + Send + 'a>>;
+/// Panics if the number is not 0, and lowers it.
+fn panic_once(left: &AtomicUsize) {
+    let panics = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+    assert!(!panics, "it panics");
+}
 
 #[async_trait]
 impl HistoryStore for Panics {
     fn system(&self) -> &'static str {
         "memory"
     }
-    // As the macro expands it, with an assertion before the future.
-    fn load<'store, 'id, 'call>(&'store self, id: &'id ConversationId, load: Load) -> Loading<'call>
-    where
-        'store: 'call,
-        'id: 'call,
-        Self: 'call,
-    {
-        assert_ne!(self.at, PanicPoint::LoadAtOnce, "no loads here");
-        Box::pin(async move {
-            assert_ne!(self.at, PanicPoint::Load, "no loads here");
-            self.store.load(id, load).await
-        })
+    async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
+        panic_once(&self.loads);
+        self.store.load(id, load).await
     }
     async fn append(&self, id: &ConversationId, append: Append) -> Result<Appended, StoreError> {
-        // Without the compaction, which is then stored by itself.
-        self.store.append(id, Append::new(append.expect, append.exchange)).await
+        tokio::task::yield_now().await;
+        panic_once(&self.appends);
+        self.store.append(id, append).await
     }
-    async fn compact(
-        &self,
-        id: &ConversationId,
-        incarnation: Incarnation,
-        compact: Compact,
-    ) -> Result<CompactOutcome, StoreError> {
-        assert_ne!(self.at, PanicPoint::Compact, "no compactions here");
-        self.store.compact(id, incarnation, compact).await
+    async fn compact(&self, id: &ConversationId, of: Incarnation, to: Compact) -> Result<CompactOutcome, StoreError> {
+        self.store.compact(id, of, to).await
     }
     async fn read(&self, id: &ConversationId, from: Seq, limit: usize) -> Result<Page, StoreError> {
         self.store.read(id, from, limit).await
@@ -243,41 +203,86 @@ impl HistoryStore for Panics {
     }
 }
 
-/// The exchange is in the log, and its report must say so.
+/// A counter that panics this many times.
+#[derive(Debug)]
+struct PanickingCounter(AtomicUsize);
+
+impl TokenCounter for PanickingCounter {
+    fn name(&self) -> Option<&Arc<str>> {
+        None
+    }
+    fn count_text(&self, _: &str) -> u32 {
+        panic_once(&self.0);
+        1
+    }
+}
+
+/// The panic ends the task of its own caller. The next call finds the queue free.
 #[tokio::test(start_paused = true)]
-async fn a_panic_while_storing_the_summary_does_not_fail_the_turn() {
-    let summaries = Summaries::new(FixedSummarizer::default()).least_room(1).max_tokens(20);
-    let options = summarizing_options().summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
-    let engine = Engine::with_options(Panics::at(PanicPoint::Compact), options);
-    for _ in 0..3 {
+async fn a_panic_before_the_model_is_called_reaches_the_caller_and_no_other_call() {
+    let queued = Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::default()));
+    let options = HistoryOptions::new().policies(queued);
+    let counter = PanickingCounter(AtomicUsize::new(1));
+    let context = ContextOptions::new().token_counter(counter).budget(ContextBudget::tokens(4_000));
+    for engine in [
+        Engine::with_options(Panics::new(1, 0), options.clone()),
+        Engine::with_options(MemoryStore::new(), options.context(context)),
+    ] {
+        let begun = {
+            let engine = engine.clone();
+            tokio::spawn(async move { engine.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await })
+        };
+        assert!(begun.await.unwrap_err().is_panic());
+        for _ in 0..2 {
+            assert_eq!(turn(&engine, "c").await.outcome.kind(), "stored");
+        }
+    }
+}
+
+/// The save is shared: the next call of the conversation and a drain poll it, too.
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_a_save_hands_over_the_reply_and_harms_no_other_call() {
+    for leaves in [false, true] {
+        let reports = Reports::default();
+        let engine = Engine::with_options(Panics::new(0, 1), HistoryOptions::new().on_turn(reports.hook()));
+        let begun = engine.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await.unwrap();
+        let commit = begun.commit(Reply::new(Message::assistant("a")));
+        if leaves {
+            drop(commit);
+        } else {
+            let failed = commit.await.unwrap_err();
+            assert!(matches!(failed.reason(), SaveError::Panicked), "{failed}");
+            assert_eq!(failed.into_response().messages, [Message::assistant("a")]);
+        }
         assert_eq!(turn(&engine, "c").await.outcome.kind(), "stored");
+        engine.drain(Duration::from_secs(1)).await.unwrap();
+        assert_eq!(engine.pending_saves(), 0);
+        assert_eq!(reports.all()[0].save_error().map(SaveError::kind), Some("panicked"));
+        assert_eq!(engine.store().conversation(&conversation("c")).exchanges().await.unwrap().len(), 1);
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_panic_at_load_is_an_error_for_the_caller() {
-    for at in [PanicPoint::Load, PanicPoint::LoadAtOnce] {
-        let adapter = Custom::messages(|messages: &mut Vec<Message>| messages)
-            .reply(|answer: &Message| answer.clone())
-            .id_from(|_| conversation("c"));
-        let llm = service_fn(|_: Vec<Message>| async { Ok::<_, BoxError>(Message::assistant("a")) });
-        let layer = ChatHistoryLayer::new(Panics::at(at), adapter);
-        let call = layer.layer(llm).oneshot(vec![Message::user("u")]);
-        let error = AssertUnwindSafe(call).catch_unwind().await.expect("the panic is caught").unwrap_err();
-        let error = error.downcast::<HistoryError>().unwrap();
-        assert!(matches!(*error, HistoryError::LoadPanicked), "{error}");
-        assert_eq!(error.kind(), "panicked");
+#[derive(Debug)]
+struct PanickingSummarizer;
+
+#[async_trait]
+impl Summarizer for PanickingSummarizer {
+    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
+        tokio::task::yield_now().await;
+        panic!("the summarizer panics")
     }
 }
 
+/// Two calls wait for the same summary. Both go on without it.
 #[tokio::test(start_paused = true)]
-async fn a_panic_at_load_is_handled_like_a_failed_load() {
-    let options = HistoryOptions::new().policies(Policies::new().on_load_failure(OnLoadFailure::CallWithoutHistory));
-    let engine = Engine::with_options(Panics::at(PanicPoint::Load), options);
-    let report = turn(&engine, "c").await;
-    assert_eq!((report.history, report.outcome.kind()), (HistoryStatus::Unavailable, "stored"));
-    let results = ToolResults::new(conversation("c"), [Message::tool("x", "r")]);
-    let Err(StoreResultsError::History(HistoryError::LoadPanicked)) = engine.store_results(results).await else {
-        panic!("it was loaded")
-    };
+async fn a_panic_of_the_summarizer_does_not_reach_the_calls_that_wait_for_it() {
+    for when in [SummarizeWhen::AfterReply { percent: 10 }, SummarizeWhen::BeforeCall] {
+        let summaries = Summaries::new(PanickingSummarizer).least_room(1).max_tokens(20).when(when);
+        let engine = Engine::with_options(MemoryStore::new(), summarizing_options().summaries(summaries));
+        for _ in 0..10 {
+            let (one, other) = tokio::join!(turn(&engine, "c"), turn(&engine, "c"));
+            assert_eq!((one.outcome.kind(), other.outcome.kind()), ("stored", "stored"), "{when:?}");
+            engine.drain(Duration::from_secs(1)).await.unwrap();
+        }
+    }
 }

@@ -1,9 +1,14 @@
-//! Saves: the callers and runtimes that drive them, and waits for their end.
+//! Saves: the callers that drive them, and waits for their end.
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
+use futures_util::FutureExt as _;
+use tokio::runtime::Builder;
 use tokio_test::{assert_pending, assert_ready_ok, task};
-use tower_chat_history::{Engine, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message, Reply, TurnInput};
+use tower_chat_history::{
+    Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message, Reply, StoreError, TurnInput,
+    engine::ToolResults, error::StoreResultsError,
+};
 use tower_chat_history_test::{Fault, Op};
 
 use super::support::{ask, fault_store, id, log, texts, unary};
@@ -45,28 +50,6 @@ async fn a_failed_commit_carries_the_reply() {
     assert_eq!(failed.into_response().messages, [Message::assistant("a")]);
 }
 
-/// Saves have timers, and a stream may be read on a thread without a runtime.
-#[test]
-fn a_save_can_be_polled_outside_of_its_runtime() {
-    for runtime_lives in [true, false] {
-        let store = fault_store();
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let engine = runtime.block_on(async { Engine::new(store.clone()) });
-        let turn = runtime.block_on(engine.begin(TurnInput::new(id(), [Message::user("u")]))).unwrap();
-        let mut runtime = Some(runtime);
-        if !runtime_lives {
-            runtime.take();
-        }
-        let held = store.hold(Op::Append);
-        let mut commit = task::spawn(turn.commit(Reply::new(Message::assistant("a"))));
-        assert!(commit.poll().is_pending());
-        held.release();
-        assert!(tokio_test::block_on(commit).is_ok());
-        drop(runtime);
-        assert_eq!(tokio_test::block_on(log(&store)), ["u", "a"]);
-    }
-}
-
 /// In a busy conversation, a turn does not wait for saves that begin after it.
 #[tokio::test]
 async fn a_turn_waits_only_for_earlier_saves() {
@@ -89,30 +72,52 @@ async fn a_turn_waits_only_for_earlier_saves() {
     assert!(later.poll().is_ready());
 }
 
-/// The save outlives its runtime: the next runtime's drain finishes it.
+/// The caller leaves on a thread without a runtime. The save goes on in the runtime in which the turn began.
+#[tokio::test]
+async fn a_commit_that_is_dropped_outside_of_the_runtime_is_stored() {
+    let store = MemoryStore::new();
+    let engine = Engine::new(store.clone());
+    let turn = engine.begin(TurnInput::new(id(), [Message::user("u")])).await.unwrap();
+    thread::spawn(|| drop(turn.commit(Reply::new(Message::assistant("a"))))).join().unwrap();
+    assert_eq!(engine.pending_saves(), 1);
+    engine.drain(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(log(&store).await, ["u", "a"]);
+}
+
+/// The runtime ends while callers are in the middle of their calls. The engine is drained before.
 #[test]
-fn saves_pending_at_a_shutdown_are_not_lost() {
+fn a_drain_before_the_shutdown_finishes_the_saves_of_callers_who_have_left() {
     let store = fault_store();
-    let options = HistoryOptions::new;
-    let first = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let held = store.hold(Op::Append);
-    let engine = first.block_on(async {
-        let (mut chat, mut llm) = unary(store.clone(), options());
+    let engine = runtime.block_on(async {
+        let (mut chat, mut llm) = unary(store.clone(), HistoryOptions::new());
         assert_ready_ok!(chat.poll_ready());
         let mut call = task::spawn(chat.call(ask("u")));
         assert_pending!(call.poll());
         llm.next_request().await.unwrap().1.send_response(Message::assistant("a"));
         assert_pending!(call.poll());
-        chat.get_ref().engine().clone()
-    });
-    drop(first);
-    assert_eq!(engine.pending_saves(), 1);
-    held.release();
-    let second = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    second.block_on(async {
+        let engine = chat.get_ref().engine().clone();
+        assert_eq!(engine.pending_saves(), 1);
+        drop(call);
+        held.release();
         engine.drain(Duration::from_secs(5)).await.unwrap();
-        assert_eq!(log(&store).await, ["u", "a"]);
+        engine
     });
+    drop(runtime);
+    assert_eq!(engine.pending_saves(), 0);
+    assert_eq!(tokio_test::block_on(log(&store)), ["u", "a"]);
+}
+
+/// An engine can be created and used again in another runtime. Without a runtime, its calls fail.
+#[test]
+fn a_call_outside_of_a_runtime_is_an_error() {
+    let engine = Engine::new(MemoryStore::new());
+    let begun = engine.begin(TurnInput::new(id(), [Message::user("u")])).now_or_never().unwrap();
+    assert!(matches!(begun, Err(HistoryError::Load(StoreError::Backend { .. }))), "{begun:?}");
+    let results = ToolResults::new(id(), [Message::tool("x", "r")]);
+    let stored = engine.store_results(results).now_or_never().unwrap();
+    assert!(matches!(stored, Err(StoreResultsError::History(HistoryError::Load(_)))), "{stored:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,17 +1,16 @@
 //! Searches that fail: the model is called without recalled messages, and nothing else changes.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tower_chat_history::{
-    Engine, MemoryStore, Message, Reply, TurnInput,
-    recall::{PrepareRequest, Recall, RecallError, RecallOptions, RecallRequest, Recollection},
+    HistoryOptions, Message,
+    recall::{RecallError, RecallOptions},
     report::{RecallOutcome, RecallReport},
     store::{Citation, Recalled, Seq, StoreError},
 };
 
-use super::support::{Answer, Chat, ScriptedRecall, Search, answer, block, budget, id, options, question, recalled};
-use tower_chat_history::HistoryOptions;
+use super::support::{Answer, Chat, ScriptedRecall, Search, answer, block, budget, options, question, recalled};
 
 /// Runs turns until the window moves, then one turn whose search gives this answer. Asserts that the call, its exchange
 /// and its compaction are those of a conversation without recall. Returns the report of the search.
@@ -49,11 +48,6 @@ async fn a_search_that_fails_is_reported() {
     assert_eq!(kind(&searched(|_| Answer::Fails(RecallError::search("broken"))).await), "search");
     let unavailable = |_: &Search| Answer::Fails(StoreError::unavailable("down").into());
     assert_eq!(kind(&searched(unavailable).await), "unavailable");
-}
-
-#[tokio::test]
-async fn a_search_that_panics_is_reported() {
-    assert_eq!(kind(&searched(|_| Answer::Panics).await), "panicked");
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,80 +113,6 @@ async fn messages_with_too_many_or_empty_citations_are_not_shown() {
         let shows = move |_: &Search| Answer::Shows(Recalled::new("recalled", citations.clone()));
         assert_eq!(kind(&searched(shows).await), "citations");
     }
-}
-
-/// A search that never ends, and panics when it is dropped.
-#[derive(Debug)]
-struct PanicsInDrop;
-
-impl Drop for PanicsInDrop {
-    fn drop(&mut self) {
-        panic!("the drop panics on demand");
-    }
-}
-
-#[derive(Debug)]
-struct NeverEnds;
-
-#[async_trait::async_trait]
-impl Recall for NeverEnds {
-    async fn recall(&self, _: RecallRequest<'_>) -> Result<Recollection, RecallError> {
-        let _dropped = PanicsInDrop;
-        std::future::pending().await
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_search_that_panics_when_its_timeout_drops_it_is_reported() {
-    let options = HistoryOptions::new().context(budget()).recall(RecallOptions::new(NeverEnds));
-    let engine = Engine::with_options(MemoryStore::new(), options);
-    let mut kinds = Vec::new();
-    for _ in 0..12 {
-        let turn = engine.begin(TurnInput::new(id(), [question("q")])).await.unwrap();
-        let report = turn.commit(Reply::new(answer())).await.unwrap();
-        kinds.extend(report.recall.as_ref().map(kind));
-    }
-    assert!(kinds.len() > 2 && kinds.iter().all(|kind| *kind == "panicked"), "{kinds:?}");
-}
-
-/// A search that panics before it returns its future.
-#[derive(Debug)]
-struct PanicsAtOnce;
-
-type Pinned<'a, T> = Pin<Box<dyn Future<Output = Result<T, RecallError>> + Send + 'a>>;
-
-impl Recall for PanicsAtOnce {
-    fn recall<'a, 'b, 'c>(&'a self, _: RecallRequest<'b>) -> Pinned<'c, Recollection>
-    where
-        'a: 'c,
-        'b: 'c,
-        Self: 'c,
-    {
-        panic!("the search panics on demand")
-    }
-
-    fn prepare<'a, 'b, 'c>(&'a self, _: PrepareRequest<'b>) -> Pinned<'c, bool>
-    where
-        'a: 'c,
-        'b: 'c,
-        Self: 'c,
-    {
-        panic!("the preparation panics on demand")
-    }
-}
-
-#[tokio::test]
-async fn a_search_that_panics_before_its_first_poll_is_reported() {
-    let options = HistoryOptions::new().context(budget()).recall(RecallOptions::new(PanicsAtOnce));
-    let engine = Engine::with_options(MemoryStore::new(), options);
-    let mut failed = 0;
-    for _ in 0..12 {
-        let turn = engine.begin(TurnInput::new(id(), [question("q")])).await.unwrap();
-        let report = turn.commit(Reply::new(answer())).await.unwrap();
-        failed += usize::from(report.recall.as_ref().is_some_and(|recall| kind(recall) == "panicked"));
-    }
-    assert!(failed > 2, "{failed}");
-    engine.drain(Duration::from_secs(1)).await.unwrap();
 }
 
 #[tokio::test]

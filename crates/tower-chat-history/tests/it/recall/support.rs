@@ -33,7 +33,6 @@ pub enum Answer {
     /// Nothing, and this number of exchanges is not prepared.
     Unprepared(u64),
     Fails(RecallError),
-    Panics,
     /// Nothing, after this time.
     Late(Duration),
 }
@@ -155,7 +154,6 @@ impl Recall for ScriptedRecall {
                 Ok(nothing)
             }
             Answer::Fails(error) => Err(error),
-            Answer::Panics => panic!("the search panics on demand"),
             Answer::Late(time) => {
                 tokio::time::sleep(time).await;
                 Ok(Recollection::nothing())
