@@ -16,6 +16,7 @@ use crate::{
     exchange_id::ExchangeId,
     memory::{block, shared},
     message::{Dialect, DialectName, Message, MessageError},
+    metadata::Metadata,
     provenance::Provenance,
     recalled::Recalled,
     seq::Seq,
@@ -61,6 +62,12 @@ pub struct Exchange {
     pub usage: Option<Usage>,
     /// `true` if the stream was interrupted and the reply is only the part that arrived.
     pub incomplete: bool,
+    /// The caller's own data about the exchange. It is stored byte for byte, never sent to a model, and erased with the
+    /// exchange.
+    ///
+    /// It is a part of the exchange's record. It makes no difference to a prompt, so it does not count in
+    /// [`bytes`](Self::bytes) and in [load limits](crate::LoadLimit). It counts in [`memory`](Self::memory).
+    pub metadata: Option<Metadata>,
     /// The earlier messages that were shown again before the input, if there were any.
     ///
     /// They are not a part of the exchange's record, because they are derived from other exchanges: a
@@ -93,6 +100,7 @@ impl Exchange {
             finish_reason: None,
             usage: None,
             incomplete: false,
+            metadata: None,
             recalled: None,
             provenance: None,
         }
@@ -206,11 +214,12 @@ impl Exchange {
                 + block(counts.capacity().saturating_mul(size_of::<u32>()))
         });
         let id = shared(self.id.as_str().len());
+        let metadata = self.metadata.as_ref().map_or(0, Metadata::memory);
         let recalled = self.recalled.as_ref().map_or(0, Recalled::memory);
         let provenance = self.provenance.as_ref().map_or(0, |provenance| provenance.memory());
         let sealed = self.sealed.as_ref().map_or(0, |sealed| block(sealed.capacity()));
         let texts = text(&self.model) + text(&self.finish_reason) + sealed;
-        shared(size_of::<Self>()) + id + list + messages + tokens + recalled + provenance + texts
+        shared(size_of::<Self>()) + id + list + messages + tokens + metadata + recalled + provenance + texts
     }
 }
 
@@ -229,6 +238,7 @@ impl fmt::Debug for Exchange {
             finish_reason,
             usage,
             incomplete,
+            metadata,
             recalled,
             provenance,
         } = self;
@@ -249,7 +259,8 @@ impl fmt::Debug for Exchange {
         }
         out.field("at", at).field("messages", messages).field("reply_len", reply_len).field("tokens", tokens);
         out.field("model", model).field("finish_reason", finish_reason).field("usage", usage);
-        out.field("incomplete", incomplete).field("recalled", recalled).field("provenance", provenance).finish()
+        out.field("incomplete", incomplete).field("metadata", metadata);
+        out.field("recalled", recalled).field("provenance", provenance).finish()
     }
 }
 

@@ -69,6 +69,7 @@ mod labels;
 pub mod management;
 mod memory;
 mod message;
+mod metadata;
 pub mod nested;
 mod newest;
 mod prefix;
@@ -113,6 +114,7 @@ pub use self::{
         Expressed, ForeignShape, Index, LeftOut, Media, Message, MessageError, OpenAiResponses, Part, PartKinds,
         Source, Space, StatedCall, StatedContent, StatedId, Statement, ToolCall,
     },
+    metadata::{Metadata, MetadataError},
     newest::{ListExt, Newest},
     prefix::Prefix,
     profile::{Profile, ProfileError},

@@ -121,7 +121,8 @@ pub mod providers {}
 pub use tower_chat_history_context::{ContextBudget, budget, tokens, trim, view};
 #[doc(inline)]
 pub use tower_chat_history_core::{
-    Conversation, ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt, Message, Role, StoreError,
+    Conversation, ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt, Message, Metadata, Role,
+    StoreError,
 };
 
 #[doc(inline)]

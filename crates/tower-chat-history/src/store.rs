@@ -23,10 +23,10 @@ pub use tower_chat_history_core::{
     ExchangeId, ExchangeIdError, Expect, ExpireError, Expiry, ExpiryCursor, ExpiryRule, ExpiryRun, FailedConversation,
     ForeignShape, ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Labels, LabelsError,
     LabelsOutcome, LabelsVersion, List, ListExt, Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Message,
-    MessageError, Newest, NewestRound, Origin, Page, PageBack, Positions, Prefix, Profile, ProfileError, PromptDigests,
-    Provenance, Prune, PruneTo, Pruned, Recalled, Receipt, Recorded, Removed, Revision, RevisionError, Role, Scrubbed,
-    Sealed, SealedError, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage,
-    Window, erase_quotes, management,
+    MessageError, Metadata, MetadataError, Newest, NewestRound, Origin, Page, PageBack, Positions, Prefix, Profile,
+    ProfileError, PromptDigests, Provenance, Prune, PruneTo, Pruned, Recalled, Receipt, Recorded, Removed, Revision,
+    RevisionError, Role, Scrubbed, Sealed, SealedError, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall,
+    Truncate, Truncated, Usage, Window, erase_quotes, management,
 };
 
 #[doc(inline)]

@@ -146,6 +146,16 @@ pub async fn every_field_comes_back(fixture: &dyn Fixture) {
     chat.assert_log_everywhere(fixture, &log).await;
 }
 
+/// The metadata of an exchange is returned byte for byte.
+pub async fn metadata_comes_back(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let largest = format!(r#"{{"a":"{}"}}"#, "x".repeat(Metadata::MAX_BYTES - 8));
+    let odd = "{ \"b\" : 1.0e5,\n\t\"a\":[\"\\u0000\\ud800\", {}], \"b\":\"ä😀\" }";
+    let turn_with = |json: &str| with!(turn_of("u"), metadata: Some(Metadata::new(json).unwrap()));
+    let log = chat.add_all([turn_with(odd), turn_of("none"), turn_with(&largest)]).await;
+    chat.assert_log_everywhere(fixture, &log).await;
+}
+
 /// The time that the caller set is returned to the millisecond. It does not determine the order.
 pub async fn time_is_kept_and_orders_nothing(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;

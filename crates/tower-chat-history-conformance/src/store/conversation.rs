@@ -138,6 +138,7 @@ pub async fn a_fork_has_the_same_exchanges(fixture: &dyn Fixture) {
         finish_reason: Some("stop".into()),
         usage: Some(Usage::new(3, 4)),
         incomplete: true,
+        metadata: Some(Metadata::new(r#"{ "a": 1 }"#).unwrap()),
     );
     chat.add_all([call_of("what is it?"), turn_of("between"), continuation, turn_of("x"), turn_of("y")]).await;
     chat.cut(NONE, summary_to(1, "before")).await;

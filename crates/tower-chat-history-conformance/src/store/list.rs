@@ -168,6 +168,7 @@ macro_rules! __conformance_list {
                 tool_calls_come_back
                 large_messages_come_back
                 every_field_comes_back
+                metadata_comes_back
                 time_is_kept_and_orders_nothing
                 encrypted_content_comes_back [Sealed]
                 a_limit_counts_encrypted_messages [Sealed]

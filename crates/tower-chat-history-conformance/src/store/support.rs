@@ -7,9 +7,9 @@ pub(super) use tower_chat_history_core::{
     Append, Appended, Bound, CallId, Citation, Closes, Compact, CompactOutcome, Compaction, CompactionVersion,
     Conversation, ConversationId, Cursor, Cut, Derived, Dialect, Digest, Epoch, Exchange, ExchangeId, Expect,
     ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, Index, KnownState, Labels, LabelsOutcome,
-    LabelsVersion, Listed, Load, LoadLimit, Loaded, Message, MessageError, Origin, Page, PageBack, Part, Prefix,
-    Profile, PromptDigests, Provenance, Prune, PruneTo, Pruned, Recalled, Recorded, Removed, Revision, Role, Seq,
-    Space, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
+    LabelsVersion, Listed, Load, LoadLimit, Loaded, Message, MessageError, Metadata, Origin, Page, PageBack, Part,
+    Prefix, Profile, PromptDigests, Provenance, Prune, PruneTo, Pruned, Recalled, Recorded, Removed, Revision, Role,
+    Seq, Space, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
 };
 
 pub(super) use super::{Fixture, Handle, owned::*};

@@ -17,6 +17,9 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     /// replies never opens a turn, because it does not close open calls. Nothing else is checked. A log that breaks the
     /// chat rules is stored as it is. Prompts are made from a repaired view of it.
     ///
+    /// To import exchanges with times, models or [metadata](crate::Exchange::metadata) of their own,
+    /// [append](HistoryStore::append) them one by one.
+    ///
     /// Each exchange is one write. The import must be the only writer: if another caller appends during the call,
     /// it stops with [`StoreError::Conflict`], and [`ImportError::Store`] says how much was imported. A write whose
     /// outcome is unknown is repeated once under the same id.

@@ -112,6 +112,7 @@ impl Exchange {
             finish_reason: None,
             usage: None,
             incomplete: false,
+            metadata: None,
             recalled: None,
             provenance: None,
         })

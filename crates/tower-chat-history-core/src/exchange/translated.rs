@@ -92,6 +92,7 @@ pub(crate) fn translate(
         finish_reason: exchange.finish_reason.clone(),
         usage: exchange.usage,
         incomplete: exchange.incomplete,
+        metadata: exchange.metadata.clone(),
         recalled,
         provenance: None,
     };

@@ -51,7 +51,7 @@ use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
 /// - **Verbatim.** Messages are returned byte for byte. So are the [recalled messages](crate::Exchange::recalled), the
 ///   [provenance](crate::Exchange::provenance) and the [encrypted content](crate::Exchange::sealed) of an exchange. All
 ///   of them may contain U+0000. A store need not know the [dialect](crate::Dialect) of an exchange, and an element need
-///   not be a JSON object.
+///   not be a JSON object. The [metadata](crate::Exchange::metadata) of an exchange is returned byte for byte, too.
 /// - **Compactions are opaque.** A store keeps the bytes of a [compaction](crate::Compaction), which need not be UTF-8,
 ///   and compares versions. It does not look into them. The writer decides which compaction may replace which, and
 ///   guarantees that [`window_start`](crate::Compact::window_start) is the position of an exchange that opens a turn. A

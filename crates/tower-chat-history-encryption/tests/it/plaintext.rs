@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 use tower_chat_history_core::{
     Append, Citation, CompactionVersion, Cut, Cuts, Digest, Expect, HistoryStore, Labels, LabelsVersion, List, Load,
-    Loaded, Origin, Positions, Profile, PromptDigests, Provenance, Recalled, Seq, Summary, TokenCounts,
+    Loaded, Metadata, Origin, Positions, Profile, PromptDigests, Provenance, Recalled, Seq, Summary, TokenCounts,
 };
 
 use crate::support::{TestDatabase, append, id, turn};
@@ -48,6 +48,7 @@ async fn the_files_contain_neither_a_planted_secret_nor_its_digests() {
     let message_texts: Vec<String> = exchange.messages.iter().map(|message| message.json().to_owned()).collect();
     exchange.model = Some(format!("model of {SECRET}"));
     exchange.finish_reason = Some(SECRET.to_owned());
+    exchange.metadata = Some(Metadata::new(format!(r#"{{"asked_by":"{SECRET}"}}"#)).unwrap());
     exchange.tokens = Some(TokenCounts { counter: SECRET.to_owned(), counts: vec![1, 2] });
     exchange.recalled = Some(Recalled::new(format!("recalled {SECRET}"), vec![Citation::new(Seq::FIRST, 0..1)]));
     let digests = [Digest::of(SECRET.as_bytes()), exchange.messages[0].digest()];

@@ -55,7 +55,7 @@ struct CompactionFields<'a> {
     digest: Digest,
 }
 
-/// A stored record: as it is, or as a string if it has line breaks. A message may have them between its elements.
+/// A stored record: as it is, or as a string if it has line breaks. Messages and metadata may have them.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Record<'a> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use tower_chat_history_core::{
     AnthropicMessages, Citation, Cut, Cuts, Digest, Exchange, ExchangeId, Incarnation, Labels, LabelsVersion, Message,
-    OpenAiResponses, Profile, Provenance, Recalled, Recorded, Seq, Summary, Timestamp,
+    Metadata, OpenAiResponses, Profile, Provenance, Recalled, Recorded, Seq, Summary, Timestamp,
 };
 
 use tower_chat_history_transfer::Line;
@@ -45,6 +45,7 @@ prop_compose! {
         at in 0..u64::MAX / 2,
         model in prop::option::of(any::<String>()),
         incomplete in any::<bool>(),
+        metadata in prop::option::of((any::<String>(), "[ \t\n\r]{0,3}")),
         continues in any::<bool>(),
         recalled in any::<bool>(),
         provenance in any::<bool>(),
@@ -53,6 +54,10 @@ prop_compose! {
         exchange.at = Timestamp::from_unix_millis(at);
         exchange.model = model;
         exchange.incomplete = incomplete;
+        exchange.metadata = metadata.map(|(text, space)| {
+            let text = serde_json::to_string(&text).unwrap();
+            Metadata::new(format!("{{{space}\"a\":{text},{space}\"n\":[1.0,{{}}]}}")).unwrap()
+        });
         exchange.continues = Some(Seq::new(number.saturating_sub(1))).filter(|_| continues && number > 0);
         exchange.recalled = recalled.then(|| Recalled::new("recalled\n", vec![Citation::new(Seq::FIRST, 0..1)]));
         exchange.provenance = provenance.then(|| Box::new(Provenance::default()));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tower_chat_history_core::{ConversationId, ExchangeId, Message};
+use tower_chat_history_core::{ConversationId, ExchangeId, Message, Metadata};
 
 use super::{CallOptions, CallScope};
 use crate::report::ReportHandle;
@@ -60,6 +60,12 @@ impl<R> InConversation<R> {
     #[must_use]
     pub fn few_shot_messages(self, messages: usize) -> Self {
         self.options(|options| options.few_shot_messages(messages))
+    }
+
+    /// Sets your own data about the exchange. See [`CallOptions::metadata`].
+    #[must_use]
+    pub fn metadata(self, metadata: Metadata) -> Self {
+        self.options(|options| options.metadata(metadata))
     }
 
     /// Disables storing for this call. See [`CallOptions::dont_store`].

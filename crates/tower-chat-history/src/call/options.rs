@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tower_chat_history_core::{ExchangeId, Message};
+use tower_chat_history_core::{ExchangeId, Message, Metadata};
 
 use crate::report::{ReportHandle, ReportSender};
 
@@ -16,6 +16,8 @@ pub struct CallOptions {
     /// The number of few-shot messages: messages that follow the leading system and developer messages, and are also
     /// part of the head. Adapters use it if a request has one list for head and input. The default is 0.
     pub few_shot_messages: usize,
+    /// Your own data about the exchange, which is stored with it and never sent. The default is `None`.
+    pub metadata: Option<Metadata>,
     pub(crate) stored: Stored,
     pub(crate) report: Option<ReportSender>,
 }
@@ -57,6 +59,36 @@ impl CallOptions {
         self
     }
 
+    /// Sets your own data about the exchange, such as ids of a user interface or who asked. It is stored with the
+    /// exchange, also if the reply is a stream or broke off, and returned with it. It is never sent. If the exchange id
+    /// is already stored, the stored metadata stays. The default is none.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use tower_chat_history::{
+    ///     CallOptions, ConversationId, Engine, HistoryStoreExt, MemoryStore, Message, Metadata, Reply, TurnInput,
+    /// };
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(MemoryStore::new());
+    /// let id = ConversationId::new(["acme", "user-42"])?;
+    /// let metadata = Metadata::new(json!({"asked_by": "ann"}).to_string())?;
+    /// let input = TurnInput::new(id.clone(), [Message::user("Hi!")]);
+    /// let turn = engine.begin(input.options(CallOptions::new().metadata(metadata.clone()))).await?;
+    /// turn.commit(Reply::new(Message::assistant("Hello."))).await?;
+    ///
+    /// let log = engine.store().conversation(&id).exchanges().await?;
+    /// assert_eq!(log[0].exchange.metadata, Some(metadata));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn metadata(mut self, metadata: Metadata) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
+
     /// Disables storing for this call: the prompt contains the history, but the exchange is not stored.
     #[must_use]
     pub fn dont_store(mut self) -> Self {
@@ -88,6 +120,7 @@ impl fmt::Debug for CallOptions {
         f.debug_struct("CallOptions")
             .field("exchange", &self.exchange)
             .field("few_shot_messages", &self.few_shot_messages)
+            .field("metadata", &self.metadata)
             .field("stored", &self.stored)
             .finish_non_exhaustive()
     }

@@ -7,8 +7,8 @@ use tower_chat_history_context::{
     view::OpenCalls,
 };
 use tower_chat_history_core::{
-    Append, Appended, ChatCompletions, ConversationId, Dialect, Exchange, ExchangeId, Expect, Message, NewestRound,
-    Recorded, Revision, Seq, StoreError,
+    Append, Appended, ChatCompletions, ConversationId, Dialect, Exchange, ExchangeId, Expect, Message, Metadata,
+    NewestRound, Recorded, Revision, Seq, StoreError,
 };
 use tracing::{Instrument as _, Span};
 
@@ -42,6 +42,8 @@ pub struct ToolResults {
     /// The id of the exchange. Only one exchange is stored under an id, so a call with an id can be repeated safely.
     /// The default is a generated id.
     pub exchange: Option<ExchangeId>,
+    /// Your own data about the exchange, which is stored with it and never sent. The default is `None`.
+    pub metadata: Option<Metadata>,
     /// The results: tool messages that answer open calls, at least one.
     pub results: Vec<Message>,
 }
@@ -49,13 +51,21 @@ pub struct ToolResults {
 impl ToolResults {
     /// Creates the value from results for open calls of this conversation.
     pub fn new(conversation: ConversationId, results: impl IntoIterator<Item = Message>) -> Self {
-        Self { conversation, exchange: None, results: results.into_iter().collect() }
+        Self { conversation, exchange: None, metadata: None, results: results.into_iter().collect() }
     }
 
     /// Sets the id of the exchange. The default is a generated id.
     #[must_use]
     pub fn exchange(mut self, id: ExchangeId) -> Self {
         self.exchange = Some(id);
+        self
+    }
+
+    /// Sets your own data about the exchange, such as who approved the calls. See
+    /// [`CallOptions::metadata`](crate::CallOptions::metadata).
+    #[must_use]
+    pub fn metadata(mut self, metadata: Metadata) -> Self {
+        self.metadata = Some(metadata);
         self
     }
 }
@@ -77,7 +87,7 @@ pub struct StoredResults {
 /// Stores results. See [`Engine::store_results`].
 pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
     let exceeded = engine.check_results(&results).err();
-    let ToolResults { conversation, exchange, results } = results;
+    let ToolResults { conversation, exchange, metadata, results } = results;
     let dialect = results.iter().find_map(Message::dialect).unwrap_or(&ChatCompletions);
     check_dialect(dialect, &results, DialectPlace::Input).map_err(HistoryError::from)?;
     check(&results).map_err(HistoryError::from)?;
@@ -128,6 +138,7 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
         };
         let mut exchange = Exchange::new(id.clone(), results.clone());
         exchange.continues = asked;
+        exchange.metadata.clone_from(&metadata);
         let facts = ExchangeFacts::of(&exchange);
         let append = Append::new(Expect::Exactly(window.revision), exchange);
         match append_results(store, &conversation, &append, window.revision.next(), named, &within).await {

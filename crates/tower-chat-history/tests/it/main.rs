@@ -21,6 +21,7 @@ mod foreign;
 mod http;
 mod limits;
 mod memory_store;
+mod metadata;
 mod middleware;
 mod open_calls;
 mod openings;

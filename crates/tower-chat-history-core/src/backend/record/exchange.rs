@@ -8,6 +8,7 @@ use crate::{
     exchange::{Exchange, Sealed, TokenCounts, Usage, default_reply_len},
     exchange_id::ExchangeId,
     message::{DialectName, Message},
+    metadata::Metadata,
     provenance::Provenance,
     seq::Seq,
     timestamp::Timestamp,
@@ -40,6 +41,9 @@ struct Written<'a> {
     usage: &'a Option<Usage>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     incomplete: bool,
+    /// Behind the messages: before them, a record has only numbers and texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: &'a Option<Metadata>,
 }
 
 #[derive(Deserialize)]
@@ -59,12 +63,13 @@ pub(super) struct ReadExchange {
     usage: Option<Usage>,
     #[serde(default)]
     incomplete: bool,
+    metadata: Option<Metadata>,
 }
 
 impl Exchange {
-    /// Returns the text to store, which contains the messages byte for byte. The [recalled](Self::recalled) messages
-    /// and the [provenance](Self::provenance) are not in it: store them in places of their own, as
-    /// [`Recalled::encode`](crate::Recalled::encode) and [`Provenance::encode`] return them.
+    /// Returns the text to store, which contains the messages and the [metadata](Self::metadata) byte for byte. The
+    /// [recalled](Self::recalled) messages and the [provenance](Self::provenance) are not in it: store them in places of
+    /// their own, as [`Recalled::encode`](crate::Recalled::encode) and [`Provenance::encode`] return them.
     ///
     /// # Errors
     ///
@@ -85,6 +90,7 @@ impl Exchange {
             finish_reason: &self.finish_reason,
             usage: &self.usage,
             incomplete: self.incomplete,
+            metadata: &self.metadata,
         })?;
         messages::put(&without_messages, &self.messages)
     }
@@ -175,7 +181,7 @@ impl ReadExchange {
     /// Returns the exchange of this record with these messages, which were read from it.
     pub(super) fn with_messages(self, messages: Vec<Message>) -> (Version, Exchange) {
         let Self { v, id, at, continues, dialect, sealed, reply_len, tokens, .. } = self;
-        let Self { model, finish_reason, usage, incomplete, .. } = self;
+        let Self { model, finish_reason, usage, incomplete, metadata, .. } = self;
         // The reply of an unknown dialect is known only from the record.
         let reply_len = reply_len.unwrap_or_else(|| default_reply_len(&messages)).min(messages.len());
         let (recalled, provenance) = (None, None);
@@ -192,6 +198,7 @@ impl ReadExchange {
             finish_reason,
             usage,
             incomplete,
+            metadata,
             recalled,
             provenance,
         };

@@ -74,6 +74,7 @@ mod tests {
         exchange::{Exchange, TokenCounts, Usage},
         exchange_id::ExchangeId,
         message::{ChatCompletions, DialectName, OpenAiResponses},
+        metadata::Metadata,
         seq::Seq,
     };
 
@@ -93,6 +94,8 @@ mod tests {
         r#","tokens":{"counter":"c","counts":[1]}"#,
         r#","finish_reason":null"#,
         r#","incomplete":true"#,
+        r#","metadata":{"messages":["a"]}"#,
+        r#","metadata":[]"#,
         r#","x":[{"messages":[]}]"#,
     ];
 
@@ -144,6 +147,7 @@ mod tests {
         full.finish_reason = Some("stop".into());
         full.usage = Some(Usage::new(10, 2));
         full.incomplete = true;
+        full.metadata = Some(Metadata::new(r#"{"x":1,"messages":[{}]}"#).unwrap());
         let plain = exchange([Message::system("a"), Message::user("b"), Message::user("\n"), Message::assistant("c")]);
         for exchange in [full, plain, exchange([Message::user("a")])] {
             assert_eq!(usual(&exchange.encode().unwrap()), Some(exchange));

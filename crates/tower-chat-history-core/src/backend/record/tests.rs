@@ -11,6 +11,7 @@ use crate::{
     digest::Digest,
     exchange::{TokenCounts, Usage},
     exchange_id::ExchangeId,
+    metadata::Metadata,
     profile::Profile,
     provenance::{Origin, PromptDigests},
     seq::Seq,
@@ -26,6 +27,7 @@ fn full() -> Exchange {
     exchange.finish_reason = Some("stop".into());
     exchange.usage = Some(Usage::new(10, 2));
     exchange.incomplete = true;
+    exchange.metadata = Some(Metadata::new("{ \"messages\":[\"\\u0000\"], \"n\": 1.0 }").unwrap());
     exchange
 }
 
@@ -60,7 +62,7 @@ fn decodes_what_it_encoded_byte_for_byte() {
 fn version_1_is_frozen() {
     let mut exchange = full();
     exchange.at = Timestamp::from_unix_millis(1_700_000_000_000);
-    let expected = "{\"v\":1,\"id\":\"e1\",\"at\":1700000000000,\"continues\":3,\"messages\":[{ \"role\":\"user\", \"content\":\"\\u0000\", \"x\": 1.0 },{\"role\":\"assistant\",\"content\":\"hi\"}],\"tokens\":{\"counter\":\"o200k_base\",\"counts\":[5,6]},\"model\":\"gpt-4o\",\"finish_reason\":\"stop\",\"usage\":{\"input_tokens\":10,\"output_tokens\":2},\"incomplete\":true}";
+    let expected = "{\"v\":1,\"id\":\"e1\",\"at\":1700000000000,\"continues\":3,\"messages\":[{ \"role\":\"user\", \"content\":\"\\u0000\", \"x\": 1.0 },{\"role\":\"assistant\",\"content\":\"hi\"}],\"tokens\":{\"counter\":\"o200k_base\",\"counts\":[5,6]},\"model\":\"gpt-4o\",\"finish_reason\":\"stop\",\"usage\":{\"input_tokens\":10,\"output_tokens\":2},\"incomplete\":true,\"metadata\":{ \"messages\":[\"\\u0000\"], \"n\": 1.0 }}";
     assert_eq!(exchange.encode().unwrap(), expected);
 }
 

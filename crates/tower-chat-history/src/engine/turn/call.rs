@@ -9,7 +9,7 @@ use tower_chat_history_context::{
     plan::{Conditions, LoadedWindow},
     tokens::{ByteEstimate, Estimate, TokenCounter},
 };
-use tower_chat_history_core::{ConversationId, Dialect, Digest, ExchangeId, Message, Origin, StoreError};
+use tower_chat_history_core::{ConversationId, Dialect, Digest, ExchangeId, Message, Metadata, Origin, StoreError};
 use tracing::Span;
 
 use super::{
@@ -44,6 +44,7 @@ pub(in crate::engine) struct Call {
     /// Computed when it is first needed. Holds `None` if counts are not calibrated.
     calibration_key: OnceLock<Option<CalibrationKey>>,
     pub(in crate::engine) stored: Stored,
+    pub(super) metadata: Option<Metadata>,
     pub(in crate::engine) report: Option<ReportSender>,
     /// The turn's span.
     pub(in crate::engine) span: Span,
@@ -64,7 +65,7 @@ impl Call {
         let dialect = input.check()?;
         let TurnInput { conversation, transcript, input, dialect: _, choices, read_by, request, counter, options } =
             input;
-        let CallOptions { exchange, few_shot_messages: _, stored, report } = options;
+        let CallOptions { exchange, few_shot_messages: _, metadata, stored, report } = options;
         let options = engine.options();
         let runtime = runtime()?;
         let counter = options.context.token_counter.clone().or(counter);
@@ -90,6 +91,7 @@ impl Call {
             counting,
             calibration_key: OnceLock::new(),
             stored,
+            metadata,
             report,
             span,
             engine,

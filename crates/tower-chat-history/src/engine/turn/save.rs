@@ -96,6 +96,7 @@ impl TurnState {
         exchange.finish_reason = reply.finish_reason;
         exchange.usage = reply.usage;
         exchange.incomplete = reply.incomplete;
+        exchange.metadata = self.call.metadata.take();
         exchange.recalled = self.planned.recalled.take();
         let sent_under = self.planned.plan.fit.sent_under;
         let prompt = SentPrompt { messages: &self.context, under: sent_under, next: self.planned.history.next };
