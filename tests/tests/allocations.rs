@@ -36,11 +36,11 @@ const WINDOWS: [usize; 3] = [4, 60, 400];
 
 /// The allocations of a turn with each of the [`WINDOWS`].
 const EXPECTED: [(&str, [u64; 3]); 5] = [
-    ("engine", [37, 37, 37]),
-    ("typed", [73, 129, 469]),
-    ("http, chat completions", [78, 78, 78]),
-    ("http, messages", [87, 87, 87]),
-    ("http, responses", [78, 78, 78]),
+    ("engine", [34, 34, 34]),
+    ("typed", [70, 126, 466]),
+    ("http, chat completions", [72, 72, 72]),
+    ("http, messages", [82, 82, 82]),
+    ("http, responses", [81, 81, 81]),
 ];
 
 const TEXT: &str = "The quick brown fox jumps over the lazy dog.";

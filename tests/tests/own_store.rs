@@ -11,11 +11,9 @@ include!("../../crates/tower-chat-history-core/docs/writing_a_store.rs");
 impl Log {
     /// Removes all compactions but this one, which stays if it replaces the stored one.
     fn keep_compaction(&mut self, keep: Option<Compact>) {
-        let is_current =
-            |keep: &Compact| self.compactions.get(&keep.profile).is_some_and(|stored| stored.version == keep.replaces);
-        let keep = keep.filter(is_current);
-        self.compactions.clear();
-        if let Some(keep) = keep {
+        let before = std::mem::take(&mut self.compactions);
+        let Some(keep) = keep else { return };
+        if before.get(&keep.profile).is_some_and(|stored| stored.version == keep.replaces) {
             let stored = keep.stored_as(keep.replaces.next());
             self.compactions.insert(keep.profile, stored);
         }

@@ -1,6 +1,8 @@
 //! The lists of the conformance suites have every function of their modules. It is not a unit test, because the unit
 //! tests would then be compiled with all behaviors.
 
+#![allow(clippy::unwrap_used)]
+
 use std::{collections::BTreeSet, fs, path::Path};
 
 use tower_chat_history_conformance::store::{Capability, behaviors};

@@ -3,7 +3,7 @@
 //! JSON text may have any number of levels: messages are read without recursion and stored as they are. A [`Value`] is
 //! different. A `Value` is written, cloned and dropped by recursion, so one with about ten thousand levels overflows
 //! the stack, and the process ends. `serde_json` reads at most 127 levels into a `Value`, but a program can build more.
-//! This crate therefore refuses a `Value` with more than [`MAX_LEVELS`] before anything recurses over it, and drops it
+//! This crate therefore refuses a `Value` with more than [`MAX_LEVELS`] before anything recurses deeper, and drops it
 //! with [`dismantle`].
 
 use std::io;

@@ -2,7 +2,7 @@
 
 use std::panic::resume_unwind;
 
-use tokio::task::spawn_blocking;
+use tokio::runtime::Handle;
 
 /// The size of a body from which it is read on a thread for blocking work. A smaller body takes at most a few tens of
 /// milliseconds.
@@ -10,11 +10,12 @@ const LARGE: usize = 1 << 20;
 
 /// Does the work of reading a body of this size: on this thread, or on a thread for blocking work if the body is large.
 pub(crate) async fn blocking<T: Send + 'static>(size: usize, work: impl Fn() -> T + Clone + Send + 'static) -> T {
+    // Without a runtime, the engine refuses the call afterwards.
+    let Ok(runtime) = Handle::try_current() else { return work() };
     if size < LARGE {
         return work();
     }
-    let there = work.clone();
-    match spawn_blocking(there).await {
+    match runtime.spawn_blocking(work.clone()).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),

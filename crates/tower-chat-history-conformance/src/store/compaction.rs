@@ -106,7 +106,7 @@ pub async fn one_compaction_wins_a_version(fixture: &dyn Fixture) {
         let stored = chat.compaction().await.unwrap();
         let winners = outcomes.iter().filter(|(_, outcome)| matches!(outcome, CompactOutcome::Stored(_)));
         let winners: Vec<Compaction> = winners.map(|(sent, _)| sent.stored_as(stored.version)).collect();
-        assert_eq!(winners, [stored.clone()]);
+        assert_eq!(winners, std::slice::from_ref(&stored));
         for (sent, outcome) in &outcomes {
             let expected = if sent.stored_as(stored.version) == stored {
                 CompactOutcome::Stored(stored.version)

@@ -169,15 +169,15 @@ pub async fn time_is_kept_and_orders_nothing(fixture: &dyn Fixture) {
 }
 
 /// Returns an exchange whose content is this encrypted text, which is longer than the messages.
-fn sealed(exchange: Exchange, text: &str) -> Exchange {
+fn sealed(exchange: &Exchange, text: &str) -> Exchange {
     exchange.sealed_as(text.repeat(64)).unwrap()
 }
 
 /// Encrypted content is returned unchanged.
 pub async fn encrypted_content_comes_back(fixture: &dyn Fixture) {
     let chat = Chat::sealed(fixture).await;
-    let first = sealed(turn_of("first"), "AQID/+=-_.");
-    let third = sealed(turn_of("third"), "ä \u{0} \"\\");
+    let first = sealed(&turn_of("first"), "AQID/+=-_.");
+    let third = sealed(&turn_of("third"), "ä \u{0} \"\\");
     let log = chat.add_all([first, turn_of("not encrypted"), third]).await;
     chat.assert_log_everywhere(fixture, &log).await;
 }
@@ -186,7 +186,7 @@ pub async fn encrypted_content_comes_back(fixture: &dyn Fixture) {
 /// encrypted content has no messages counts as one message.
 pub async fn a_limit_counts_encrypted_messages(fixture: &dyn Fixture) {
     let chat = Chat::sealed(fixture).await;
-    let log = chat.add_all(["a", "b", "c"].map(|question| sealed(turn_of(question), "encrypted"))).await;
+    let log = chat.add_all(["a", "b", "c"].map(|question| sealed(&turn_of(question), "encrypted"))).await;
     let bytes = bytes_of(&log[1..]) as usize;
     for load in [limit(4, MANY), limit(5, MANY), limit(MANY, bytes)] {
         assert_eq!(chat.window(load).await.exchanges, log[1..]);
@@ -194,7 +194,7 @@ pub async fn a_limit_counts_encrypted_messages(fixture: &dyn Fixture) {
     assert_eq!(chat.window(limit(MANY, bytes - 1)).await.exchanges, log[2..]);
 
     let chat = chat.other();
-    let log = chat.add_all((0..3).map(|_| sealed(exchange_of([]), "encrypted"))).await;
+    let log = chat.add_all((0..3).map(|_| sealed(&exchange_of([]), "encrypted"))).await;
     assert_eq!(chat.window(limit(2, 1)).await.exchanges, log[1..]);
 }
 
@@ -203,6 +203,6 @@ pub async fn a_listing_counts_encrypted_messages(fixture: &dyn Fixture) {
     Chat::sealed(fixture).await;
     let owned = Owned::new(fixture).await;
     let chat = owned.chat(&["acme", "a"]);
-    let log = chat.add_all([sealed(turn_of("first"), "encrypted"), turn_of("not encrypted")]).await;
+    let log = chat.add_all([sealed(&turn_of("first"), "encrypted"), turn_of("not encrypted")]).await;
     assert_eq!(owned.entry(&chat).await.bytes, bytes_of(&log));
 }

@@ -1,5 +1,7 @@
 //! Deletions, and calls after them.
 
+use std::sync::Arc;
+
 use super::support::*;
 
 /// A deleted conversation is absent: its log, every profile, every exchange id. Deleting a conversation that does not
@@ -39,7 +41,7 @@ pub async fn a_recreated_conversation_starts_from_the_beginning(fixture: &dyn Fi
     assert_eq!((again.seq, again.duplicate), (Seq::FIRST, false));
     assert_ne!(again.revision.incarnation(), ended);
 
-    let first = Recorded::new(Seq::FIRST, old[2].exchange.clone());
+    let first = Recorded::new(Seq::FIRST, Arc::clone(&old[2].exchange));
     let log = [first, chat.add((*old[0].exchange).clone()).await];
     assert_eq!(chat.now().await.compaction, None);
     chat.assert_log(&log).await;

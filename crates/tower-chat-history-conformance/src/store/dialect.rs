@@ -94,8 +94,8 @@ fn known(recorded: &[Recorded]) -> Vec<String> {
 }
 
 /// Elements are returned byte for byte, with the dialect's name and the length of the reply, also those of a dialect
-/// that the store does not know, which need not be objects. Elements of providers that were read again have the same ids
-/// of calls, are bound to the same, and have the same digests.
+/// that the store does not know, which need not be objects. Elements of providers that were read again have the same
+/// ids of calls, are bound to the same, and have the same digests.
 pub async fn elements_come_back(fixture: &dyn Fixture) {
     for (dialect, elements) in DIALECTS {
         let chat = Chat::new(fixture).await;

@@ -1,6 +1,6 @@
 //! Helpers that the behaviors share.
 
-use std::{pin::pin, task::Poll};
+use std::{pin::pin, sync::Arc, task::Poll};
 
 pub(super) use futures_util::future::{join, join_all};
 pub(super) use tower_chat_history_core::{
@@ -147,7 +147,7 @@ impl Chat {
 
     /// Appends the exchange again. It must be recognized, whatever the append expects.
     pub(super) async fn assert_repeat(&self, expect: Expect, recorded: &Recorded) {
-        let appended = self.submit(Append::new(expect, recorded.exchange.clone())).await.unwrap();
+        let appended = self.submit(Append::new(expect, Arc::clone(&recorded.exchange))).await.unwrap();
         assert_eq!(appended, Appended::duplicate(self.revision().await, recorded.seq), "{expect:?}");
     }
 }

@@ -66,8 +66,8 @@ impl Cut {
         self.summary.as_ref().map_or(Seq::FIRST, |summary| summary.covers_to)
     }
 
-    /// Checks that this cut may replace `stored` in a log whose next position is `len`. Stores do not check cuts: the
-    /// rules are those of the writer.
+    /// Checks that this cut may replace `stored` in a log whose next position is `len`. Stores do not check cuts: that
+    /// is up to the writer.
     ///
     /// `opens_turn` returns whether the exchange at a position opens a turn. It must return `true` for a
     /// [pruned](crate::Prune) exchange, so that a cut that was made before the prune can be stored after it. The window

@@ -166,10 +166,11 @@ impl fmt::Debug for Compact {
 pub enum CompactOutcome {
     /// This call stored it, under this version.
     Stored(CompactionVersion),
-    /// It was not stored, because another version is stored than the one that it replaces. Usually, another call has
-    /// stored a compaction first, possibly an equal one.
+    /// It was not stored, because the stored version is not the one that it replaces. Usually, another call has stored
+    /// a compaction first, possibly an equal one.
     ///
-    /// The value is the stored compaction, or `None` if there is none.
+    /// The value is the stored compaction, or `None` if there is none. For an append, it is also `None` if the stored
+    /// compaction cannot be read, or if the new one cannot be stored: the exchange is stored in any case.
     Kept(Option<Compaction>),
 }
 

@@ -44,8 +44,10 @@ pub enum StoreError {
         /// The cause.
         source: BoxError,
     },
-    /// A stored compaction cannot be read. The log, other profiles and other conversations are not affected. Stores do
-    /// not look into compactions, so only their readers return this: the engine, an export, or a wrapper that decrypts.
+    /// A stored compaction cannot be read. The log, other profiles and other conversations are not affected.
+    ///
+    /// A store returns this for a damaged version or position. It does not look into the bytes, so their readers return
+    /// it for those: the engine, an export, or a wrapper that decrypts.
     #[error("the compaction of profile {profile} cannot be read: {}", Causes(&**source))]
     CorruptCompaction {
         /// The conversation.

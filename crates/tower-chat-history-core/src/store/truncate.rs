@@ -25,8 +25,8 @@ use crate::{conversation_id::ConversationId, revision::Revision, seq::Seq};
 ///   what is still right of the compaction that it has loaded. It replaces the stored one, under the next version. If
 ///   another version is stored, that one is removed as well. Other profiles compact anew.
 /// - **Any position.** A position within a turn is allowed and leaves the turn open: its tool calls have no results
-///   yet. If there is no exchange at the position, nothing is removed, also no compaction, and the revision stays the
-///   same.
+///   yet. If there is no exchange at the position, nothing is removed, not even a compaction, and the revision stays
+///   the same.
 /// - **A truncation to nothing is a deletion.** [`Seq::FIRST`] removes the whole log, and with it the conversation,
 ///   which is then [absent](crate::Loaded::Absent). In a pruned log, any position up to its first one has the same
 ///   effect. As after a [deletion](HistoryStore::delete), first turns whose load came before are refused with

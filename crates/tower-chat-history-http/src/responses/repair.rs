@@ -8,8 +8,8 @@ pub(super) fn of_refusal(body: &[u8]) -> Option<Repair> {
     let body = std::str::from_utf8(body).ok()?;
     let error = Object::read(body)?.object("error")?;
     let is_unreadable = error.text("code").is_some_and(|code| code == "invalid_encrypted_content");
-    let is_lost = || error.text("message").is_some_and(|message| is_lost_item(&message));
-    (is_unreadable || is_lost()).then_some(Repair::WithoutEncrypted)
+    let is_lost = error.text("message").is_some_and(|message| is_lost_item(&message));
+    (is_unreadable || is_lost).then_some(Repair::WithoutEncrypted)
 }
 
 /// Returns `true` if a message says that the provider's storage does not have an item.

@@ -284,7 +284,7 @@ async fn vectors_go_with_their_exchanges() {
     chat.store.store.prune(&chat.id, incarnation, keep, Derived::Keep).await.unwrap();
     let found = chat.found(&log, QUESTION, before).await;
     assert_eq!((&found.meaning, text(&found).contains("Rex")), (&Meaning::Compared { vectors: 220 }, false));
-    chat.store.store.truncate(&chat.id, chat.revision().await.unwrap(), Seq::new(200)).await.unwrap();
+    chat.store.store.truncate(&chat.id, chat.revision().await.unwrap(), Seq::new(200), None).await.unwrap();
     assert_eq!(chat.found(&log, QUESTION, before).await.meaning, Meaning::Missing);
     chat.prepare(&log, before).await;
     assert_eq!(chat.found(&log, QUESTION, before).await.meaning, Meaning::Compared { vectors: 130 });

@@ -83,7 +83,7 @@ async fn run(messages: &[Message], steps: &[Step], query: &str, window: u64) -> 
                 chat.store.halt_after(usize::MAX);
             }
             (Step::Truncate(at), Some(revision)) => {
-                chat.store.store.truncate(&chat.id, revision, position(at, revision)).await.unwrap();
+                chat.store.store.truncate(&chat.id, revision, position(at, revision), None).await.unwrap();
             }
             (Step::Prune(at, erase), Some(revision)) => {
                 let derived = if *erase { Derived::Erase } else { Derived::Keep };
@@ -125,7 +125,7 @@ async fn messages_that_were_cut_off_between_two_searches_are_not_found() {
     for word in ["word150", "word20"] {
         assert!(text(&chat.found(&log, &format!("Which {word}?"), before).await).contains(word));
     }
-    chat.store.store.truncate(&chat.id, chat.revision().await.unwrap(), Seq::new(100)).await.unwrap();
+    chat.store.store.truncate(&chat.id, chat.revision().await.unwrap(), Seq::new(100), None).await.unwrap();
     assert_eq!(text(&chat.found(&log, "Which word150?", before).await), "");
     chat.say((0..100).map(|number| format!("other{number}"))).await;
     let found = chat.found(&log, "Which word150?", before).await;

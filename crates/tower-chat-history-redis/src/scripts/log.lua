@@ -11,4 +11,3 @@ local function entry(self, seq)
   return {opens = opens, messages = messages, bytes = bytes, openings = openings}
 end
 
-

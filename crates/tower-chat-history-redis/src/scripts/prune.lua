@@ -17,17 +17,18 @@ local function cites_others(self)
 end
 
 -- Removes the derived text of all compactions. Those that had some then begin at a position, where the log begins. Each
--- gets the next version. The first write is one that a full server accepts, since it frees memory.
+-- gets the next version, and no call's name: the call that stored it must not take this for its own. The first write is
+-- one that a full server accepts, since it frees memory.
 local function erase_derived(first)
   remove_fields('d')
   for _, field in ipairs(redis.call('HKEYS', meta)) do
     local profile = string.match(field, '^v:(.*)$')
     if profile then
-      local version, window, has_derived, call = compaction_numbers(redis.call('HGET', meta, field))
+      local version, window, has_derived = compaction_numbers(redis.call('HGET', meta, field))
       if version then
         version = string.format('%.0f', tonumber(version) + 1)
         window = has_derived == '1' and string.format('%.0f', first) or window
-        redis.call('HSET', meta, field, table.concat({version, window, '0', call}, ' '), 'd:' .. profile, '')
+        redis.call('HSET', meta, field, table.concat({version, window, '0', '0'}, ' '), 'd:' .. profile, '')
       end
     end
   end

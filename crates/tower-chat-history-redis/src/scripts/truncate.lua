@@ -1,5 +1,5 @@
--- Removes the end of a log, and all compactions. Arguments: the expectation (incarnation, version), the first position to
--- remove, the new incarnation, the stamp of the recorded deletion or '', the name of this call, and optionally the
+-- Removes the end of a log, and all compactions. Arguments: the expectation (incarnation, version), the first position
+-- to remove, the new incarnation, the stamp of the recorded deletion or '', the name of this call, and optionally the
 -- compaction that takes the place of a removed one (see `compaction.lua`).
 --
 -- Removing the whole log is a deletion. It is recorded before, because the registry may be on another node.

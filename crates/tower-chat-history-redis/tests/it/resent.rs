@@ -23,6 +23,7 @@ pub(crate) fn tests() -> Vec<Trial> {
     trials![
         every_call_may_be_sent_twice,
         every_call_may_be_sent_twice_to_a_cluster,
+        a_repeated_append_does_not_find_what_a_prune_left_of_its_compaction,
         an_exchange_lost_in_a_failover_is_not_cached,
         a_deletion_does_not_need_the_clock_of_the_registry,
         a_deletion_ends_even_if_the_conversation_is_created_again_each_time,
@@ -120,6 +121,46 @@ async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C)
     say(&store, &id, "anew").await;
     store.delete(&id).await.unwrap();
     assert!(store.load(&id, Load::new()).await.unwrap().is_absent());
+}
+
+/// Sends an append twice, as if the first answer was lost. In between, the log is pruned, and derived data erased.
+#[derive(Clone)]
+struct Pruning {
+    connection: MultiplexedConnection,
+    other: RedisStore,
+    id: ConversationId,
+}
+
+impl ConnectionLike for Pruning {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(async move {
+            let answer = self.connection.req_packed_command(command).await?;
+            if !command.get_packed_command().windows(10).any(|part| part == b"sent twice") {
+                return Ok(answer);
+            }
+            self.other.conversation(&self.id).prune(PruneTo::LastTurns(2), Derived::Erase).await.unwrap();
+            self.connection.req_packed_command(command).await
+        })
+    }
+
+    forward_other_methods!(connection);
+}
+
+/// The caller would otherwise take the compaction for the one that it stored, with its derived text.
+async fn a_repeated_append_does_not_find_what_a_prune_left_of_its_compaction() {
+    let (test, id) = (TestServer::new().await, conversation("a"));
+    for text in ["one", "two"] {
+        say(&test.store, &id, text).await;
+    }
+    let connection = multiplexed(&test.server).await;
+    let connection = Pruning { connection, other: test.store.clone(), id: id.clone() };
+    let store = patient().over(connection).await.unwrap();
+
+    let compact = compact(CompactionVersion::NONE, 2, Some("a summary"));
+    let appended = store.append(&id, append("sent twice").compact(compact)).await.unwrap();
+    let left = window(&test.store, &id).await.compaction.unwrap();
+    assert_eq!((left.version, left.window_start, &left.derived), (CompactionVersion::new(2), Seq::new(1), &None));
+    assert_eq!((appended.seq, appended.compaction), (Seq::new(2), Some(CompactOutcome::Kept(Some(left)))));
 }
 
 /// The clock of the registry is lost with its keys, and the clock of the server is behind.

@@ -166,14 +166,20 @@ impl CachedWindow {
     }
 
     /// Applies a compaction if it has this profile and was stored. Returns `true` if it was applied. If the store
-    /// kept another compaction, the window stays outdated until its next load.
+    /// kept another compaction, or the window would have to begin earlier, it stays outdated until its next load.
     fn compact(&mut self, compact: &Compact, outcome: &CompactOutcome) -> bool {
         let CompactOutcome::Stored(version) = outcome else { return false };
         if compact.profile != self.profile {
             return false;
         }
-        let (window, start) = (&mut self.window, compact.window_start);
-        window.truncated &= window.exchanges.first().is_some_and(|first| start < first.seq);
+        let window = &mut self.window;
+        let start = compact.window_start.max(window.revision.first());
+        let begins_earlier = window.exchanges.first().is_some_and(|first| start < first.seq);
+        if begins_earlier && !window.truncated {
+            // The compaction brings exchanges back that this window does not have.
+            return false;
+        }
+        window.truncated &= begins_earlier;
         window.compaction = Some(compact.stored_as(*version));
         self.begin_at(start);
         true

@@ -4,8 +4,7 @@ use super::Reply;
 
 /// Assembles the reply from a stream's items.
 ///
-/// After a panic of `push`, `is_complete` or `is_whole`, the fold is not called again, and the stream counts as
-/// interrupted.
+/// After a panic, the fold is not called again. Nothing is stored then, unless the reply was complete.
 pub trait FoldReply<T>: Send + 'static {
     /// Adds the next item to the reply. The result determines the time at which the item is passed on to the caller.
     /// The item itself is never changed.

@@ -60,8 +60,8 @@ impl CallOptions {
     }
 
     /// Sets your own data about the exchange, such as ids of a user interface or who asked. It is stored with the
-    /// exchange, also if the reply is a stream or broke off, and returned with it. It is never sent. If the exchange id
-    /// is already stored, the stored metadata stays. The default is none.
+    /// exchange, even if the reply breaks off, and returned with it. It is never sent. If the exchange id is already
+    /// stored, the stored metadata stays. The default is none.
     ///
     /// ```
     /// use serde_json::json;

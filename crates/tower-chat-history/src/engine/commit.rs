@@ -43,7 +43,8 @@ pub struct Commit {
 
 impl Commit {
     pub(super) fn new(turn: Turn, reply: Reply) -> Self {
-        let (engine, runtime) = (turn.engine().clone(), turn.runtime().clone());
+        let engine = turn.engine().clone();
+        let runtime = turn.runtime().clone();
         let conversation = turn.conversation().clone();
         let reply = Arc::new(Mutex::new(reply));
         let latest = Arc::clone(&reply);

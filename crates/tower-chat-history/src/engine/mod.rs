@@ -291,6 +291,10 @@ impl Engine {
     ///
     /// Returns an error with the numbers of pending saves, streams, cuts, summaries and preparations if some are still
     /// pending after `timeout`. They go on while the runtime lives.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime with a timer.
     pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
         let Shared { in_flight, tasks, repairs, summaries, recall, .. } = &*self.shared;
         let drained = async {

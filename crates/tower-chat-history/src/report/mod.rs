@@ -194,8 +194,7 @@ pub enum Fallback {
     WithoutNewSummary,
     /// The turn continued without the stored summary, because there was no room for it.
     WithoutSummary,
-    /// The turn continued without the [`Trimmer`](crate::budget::Trimmer), because its window was too large, or it
-    /// panicked.
+    /// The turn continued without the [`Trimmer`](crate::budget::Trimmer), because its window was too large.
     WithoutTrimmer,
 }
 

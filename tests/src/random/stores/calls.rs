@@ -149,10 +149,15 @@ impl Case {
             _ => Expect::AnyOrCreate,
         };
         if self.rng.once_in(4) {
-            append.compact = Some(self.compaction());
+            append.first = Seq::new(self.rng.below(3));
         }
         if self.rng.once_in(4) {
-            append.first = Seq::new(self.rng.below(3));
+            let mut compact = self.compaction();
+            // The window may also start at the exchange itself.
+            if append.exchange.opens_turn() && self.rng.once_in(4) {
+                compact.window_start = Seq::new(self.life.as_ref().map_or(append.first.get(), Life::next));
+            }
+            append.compact = Some(compact);
         }
         let mut was_erased = false;
         if !self.epochs.is_empty() && self.rng.once_in(3) {
@@ -246,12 +251,12 @@ impl Case {
         if !self.ingredients.has(Ingredient::LargeCompactions) {
             return Ok(());
         }
-        let summaries = life.compactions.values().filter_map(|(_, cut)| cut.summary.as_ref());
-        let given = summaries.map(|summary| summary.text.len()).sum::<usize>();
+        let derived = life.compactions.values().filter_map(|stored| stored.derived.as_ref());
+        let given = derived.map(|derived| derived.len()).sum::<usize>();
         let messages = life.entries.iter().map(Exchange::bytes).sum::<usize>();
         let used = memory.used();
         holds(used >= given + messages, "a limit of memory counts what is stored", || {
-            format!("{used} bytes are used for {messages} bytes of messages and {given} of summaries")
+            format!("{used} bytes are used for {messages} bytes of messages and {given} of derived text")
         })
     }
 

@@ -39,13 +39,12 @@ impl Case {
     fn numbers(&self, under: &Prefix) -> Removed {
         let mut numbers = Removed::default();
         let Some(life) = self.life.as_ref().filter(|_| under.contains(&self.id)) else { return numbers };
-        let cuts = life.compactions.values().map(|(_, cut)| cut);
         numbers.conversations = 1;
         numbers.exchanges = life.entries.len() as u64;
         numbers.exchange_ids = numbers.exchanges;
         numbers.bytes = life.bytes();
-        numbers.compactions = cuts.clone().count() as u64;
-        numbers.summaries = cuts.filter(|cut| cut.summary.is_some()).count() as u64;
+        numbers.compactions = life.compactions.len() as u64;
+        numbers.summaries = life.compactions.values().filter(|stored| stored.derived.is_some()).count() as u64;
         numbers.labels = u64::from(!life.labels.is_empty());
         numbers
     }

@@ -1,6 +1,6 @@
 //! A model of the contract of stores: the answer to each call, written from the documentation of the traits.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use tower_chat_history::{
     Exchange,
@@ -178,7 +178,7 @@ impl Life {
             self.incarnation = incarnation;
             for stored in self.compactions.values_mut() {
                 let start = if stored.derived.is_some() { Seq::new(self.first) } else { stored.window_start };
-                *stored = Compaction::new(stored.version.next(), start, stored.state.clone(), None);
+                *stored = Compaction::new(stored.version.next(), start, Arc::clone(&stored.state), None);
             }
         }
     }

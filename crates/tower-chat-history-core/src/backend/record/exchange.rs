@@ -41,7 +41,7 @@ struct Written<'a> {
     usage: &'a Option<Usage>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     incomplete: bool,
-    /// Behind the messages: before them, a record has only numbers and texts.
+    /// It comes after the messages, because `messages::put` expects only numbers and texts before them.
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: &'a Option<Metadata>,
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 use tower_chat_history::{
     ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore,
-    store::{Compact, Cut, Derived, Load, Loaded, Profile, Prune as _, PruneTo, Seq, Summary, Window},
+    store::{Cut, Cuts, Derived, Load, Loaded, Profile, Prune as _, PruneTo, Seq, Summary, Window},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op, responses::Say};
 
@@ -21,7 +21,7 @@ async fn window(store: &MemoryStore) -> Window {
 /// Stores a compaction as another process does.
 async fn cut_elsewhere(store: &MemoryStore, cut: Cut) {
     let window = window(store).await;
-    let compact = Compact::new(Profile::default(), window.compaction_version(), cut);
+    let compact = Cuts::new(cut).compact(Profile::default(), window.compaction_version()).unwrap();
     store.compact(&id(), window.revision.incarnation(), compact).await.unwrap();
 }
 

@@ -17,7 +17,7 @@ use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     ChatHistoryLayer, Engine, HistoryOptions, HistoryStore, HistoryStoreExt as _, TurnReport,
     engine::InputMode,
-    store::{Append, Cut, Exchange, Expect, Load, Loaded, Recorded, Seq},
+    store::{Append, Cut, Cuts, Exchange, Expect, Load, Loaded, Recorded, Seq},
 };
 use tower_chat_history_http::{CONVERSATION_ID, DONT_STORE, HttpHistory};
 use tower_chat_history_test::responses::Say;
@@ -115,7 +115,7 @@ impl<S: HistoryStore> Talk<S> {
     /// Returns the stored cut.
     async fn cut(&self) -> Option<Cut> {
         match self.store.load(&id(), Load::new()).await.unwrap() {
-            Loaded::Window(window) => window.compaction.map(|compaction| compaction.cut),
+            Loaded::Window(window) => window.compaction.map(|compaction| Cuts::read(&compaction).unwrap().cut),
             _ => None,
         }
     }

@@ -211,7 +211,8 @@ impl<T: Send + 'static, E: Send + 'static> Recording<T, E> {
             && turn.engine().options().policies.on_interruption == OnInterruption::Detach
             && !self.detached
         {
-            let (engine, runtime) = (turn.engine().clone(), turn.runtime().clone());
+            let engine = turn.engine().clone();
+            let runtime = turn.runtime().clone();
             let limits = engine.options().policies.detach_limits;
             if let Some(guard) = engine.shared.in_flight.detached(turn.conversation(), limits) {
                 let stream = RecordedStream::of(Self { detached: true, ..self });

@@ -42,8 +42,8 @@ pub(super) fn bound(reply: &Object<'_>) -> Bound {
 /// Visits the reasoning of a reply once, although some providers send it in several fields, and then the signatures.
 pub(super) fn visit<'a>(reply: &Object<'a>, visit: &mut dyn FnMut(Part<'a>)) {
     let [details, blocks] = LISTS.map(|name| reply.raw(name));
-    let copied = || reply.object("provider_specific_fields")?.raw("thinking_blocks");
-    let lists = [details, blocks.or_else(copied)];
+    let blocks = blocks.or_else(|| reply.object("provider_specific_fields")?.raw("thinking_blocks"));
+    let lists = [details, blocks];
     let structured: Vec<Element<'a>> = lists.into_iter().flatten().flat_map(elements).collect();
     if !structured.iter().any(Element::has_text) {
         let text = TEXTS.iter().filter_map(|name| reply.get(name)).map(text_or_json);
