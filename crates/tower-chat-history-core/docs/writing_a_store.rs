@@ -56,7 +56,7 @@ impl Log {
         let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.window_start);
         let mut scan = WindowScan::new(load.limit);
         for Recorded { seq, exchange, .. } in self.since(start).iter().rev() {
-            if scan.offer(*seq, exchange.opens_turn(), exchange.message_count(), exchange.bytes()) == Scan::Stop {
+            if scan.offer(*seq, exchange.opens_turn(), exchange.counted_messages(), exchange.bytes()) == Scan::Stop {
                 break;
             }
         }

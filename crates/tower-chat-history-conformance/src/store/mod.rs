@@ -31,9 +31,9 @@
 //! }
 //! ```
 //!
-//! Each handle says what its store can do. If the store can do everything, open [`Handle::with_all`] and leave out
-//! `without`. A store that lives in its process, so that all handles are the same, needs no fixture of its own: a
-//! [`Handle`] is one.
+//! Each handle says what its store can do. If the store can do everything, open [`Handle::with_all`] with
+//! [`durable`](Handle::durable) and leave out `without`. A store that lives in its process, so that all handles are
+//! the same, needs no fixture of its own: a [`Handle`] is one.
 //!
 //! # A store of a single process
 //!

@@ -89,8 +89,8 @@ pub enum Derived {
     /// exchanges. The remaining exchanges continue in a new incarnation, and all compactions get the next version, so
     /// calls in flight are refused with [`Gone`](StoreError::Gone), as after a deletion.
     ///
-    /// Derived data that earlier prunes left is removed as well. If the log was never pruned, no exchange is removed
-    /// now, and no recalled message cites another conversation, nothing is changed.
+    /// Derived data that earlier prunes left is removed as well. If the log begins at position 0, no exchange is
+    /// removed now, and no recalled message cites another conversation, nothing is changed.
     Erase,
 }
 

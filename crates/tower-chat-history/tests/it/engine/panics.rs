@@ -16,6 +16,7 @@ use tower_chat_history::{
     HistoryStoreExt as _, MemoryStore, Message, Policies, Reply, SaveError, StoreError, TurnInput,
     adapt::{Flow, FoldReply},
     policy::{OnConflict, OnInterruption, QueueLimits},
+    recall::{Recall, RecallError, RecallOptions, RecallRequest, Recollection},
     store::{Append, Appended, Compact, CompactOutcome, Incarnation, Load, Loaded, Page, Seq},
     summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
     tokens::TokenCounter,
@@ -217,15 +218,32 @@ impl TokenCounter for PanickingCounter {
     }
 }
 
+/// A search that panics this many times.
+#[derive(Debug)]
+struct PanickingSearch(AtomicUsize);
+
+#[async_trait]
+impl Recall for PanickingSearch {
+    async fn recall(&self, _: RecallRequest<'_>) -> Result<Recollection, RecallError> {
+        panic_once(&self.0);
+        Ok(Recollection::nothing())
+    }
+    fn covers_others(&self, _: &ConversationId) -> bool {
+        true
+    }
+}
+
 /// The panic ends the task of its own caller. The next call finds the queue free.
 #[tokio::test(start_paused = true)]
 async fn a_panic_before_the_model_is_called_reaches_the_caller_and_no_other_call() {
     let queued = Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::default()));
     let options = HistoryOptions::new().policies(queued);
+    let search = RecallOptions::new(PanickingSearch(AtomicUsize::new(1)));
     let counter = PanickingCounter(AtomicUsize::new(1));
     let context = ContextOptions::new().token_counter(counter).budget(ContextBudget::tokens(4_000));
     for engine in [
         Engine::with_options(Panics::new(1, 0), options.clone()),
+        Engine::with_options(MemoryStore::new(), options.clone().recall(search)),
         Engine::with_options(MemoryStore::new(), options.context(context)),
     ] {
         let begun = {
@@ -285,4 +303,26 @@ async fn a_panic_of_the_summarizer_does_not_reach_the_calls_that_wait_for_it() {
             engine.drain(Duration::from_secs(1)).await.unwrap();
         }
     }
+}
+
+/// The call that asks for the summary polls it, so the panic is its own. Nothing of that call is stored.
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_the_summarizer_reaches_a_call_that_summarizes_before_every_call() {
+    let summaries = Summaries::new(PanickingSummarizer).least_room(1).max_tokens(20);
+    let summaries = summaries.when(SummarizeWhen::BeforeEveryCall);
+    let engine = Engine::with_options(MemoryStore::new(), summarizing_options().summaries(summaries));
+    let mut stored = 0;
+    loop {
+        let engine = engine.clone();
+        match tokio::spawn(async move { turn(&engine, "c").await.outcome.kind() }).await {
+            Ok(kind) => assert_eq!(kind, "stored"),
+            Err(error) => {
+                assert!(error.is_panic());
+                break;
+            }
+        }
+        stored += 1;
+        assert!(stored < 20, "a summary is due");
+    }
+    assert_eq!(engine.store().conversation(&conversation("c")).exchanges().await.unwrap().len(), stored);
 }
