@@ -2,7 +2,7 @@
 
 use tower_chat_history_core::{ConversationId, Derived, Incarnation, PruneTo, Pruned, StoreError};
 
-use super::sweep::sweep;
+use super::sweep::{sweep, sweep_if_gone};
 use crate::{call::Shared, error::UnexpectedReply, scripts};
 
 pub(crate) async fn prune(
@@ -25,7 +25,8 @@ pub(crate) async fn prune(
         Derived::Erase => "erase",
     };
     let call = shared.call(&scripts::PRUNE, id).bytes(incarnation.as_bytes()).text(word).number(number);
-    let mut reply = shared.run(&call.text(derived).bytes(fresh.as_bytes())).await?;
+    let done = shared.run(&call.text(derived).bytes(fresh.as_bytes())).await;
+    let mut reply = sweep_if_gone(shared, id, done).await?;
     if reply.word != "pruned" {
         return Err(UnexpectedReply::error());
     }

@@ -15,6 +15,19 @@ const STEP_EXCHANGES: u64 = 1_000;
 /// it grows more often, the call fails.
 const MAX_GROWTHS: usize = 16;
 
+/// Removes what is left, before a call is refused with `Gone`: the call may be the repetition of one whose caller left
+/// before everything was removed.
+pub(super) async fn sweep_if_gone<T>(
+    shared: &Shared,
+    id: &ConversationId,
+    done: Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    if matches!(done, Err(StoreError::Gone)) {
+        sweep(shared, id).await?;
+    }
+    done
+}
+
 pub(super) async fn sweep(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {
     let call = shared.call(&scripts::SWEEP, id).number(STEP_EXCHANGES);
     let (mut left, mut growths) = (u64::MAX, 0);

@@ -2,7 +2,10 @@
 
 use tower_chat_history_core::{Compact, ConversationId, Expect, Incarnation, Revision, Seq, StoreError, Truncated};
 
-use super::{compact, sweep::sweep};
+use super::{
+    compact,
+    sweep::{sweep, sweep_if_gone},
+};
 use crate::{
     call::{Shared, call_name},
     error::UnexpectedReply,
@@ -31,7 +34,8 @@ pub(crate) async fn truncate(
             Some(keep) => compact::add_to(call, keep),
             None => call,
         };
-        let mut reply = shared.run(&call).await?;
+        let done = shared.run(&call).await;
+        let mut reply = sweep_if_gone(shared, id, done).await?;
         match reply.word.as_str() {
             "record" if recorded.is_none() => recorded = Some(registry::bar_id(shared, id).await?),
             "whole" => return Ok(Truncated::new(Some(reply.revision()?), 0)),
@@ -44,7 +48,8 @@ pub(crate) async fn truncate(
                 return Ok(Truncated::new(None, removed));
             }
             "refused" => {
-                Expect::Exactly(expect).check(reply.optional_revision()?)?;
+                let refused = Expect::Exactly(expect).check(reply.optional_revision()?);
+                sweep_if_gone(shared, id, refused).await?;
                 return Err(UnexpectedReply::error());
             }
             "truncated" => {

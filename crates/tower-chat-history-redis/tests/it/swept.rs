@@ -3,7 +3,8 @@
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, ConversationId, Derived, Exchange, Expect, HistoryStore, HistoryStoreExt, Load, Loaded, Prune, PruneTo, Seq,
+    Append, ConversationId, Derived, Exchange, Expect, HistoryStore, HistoryStoreExt, Incarnation, Load, Loaded, Prune,
+    PruneTo, Revision, Seq, StoreError, Truncate,
 };
 
 use crate::support::{BEGINNING, BEHIND, END, SUMS, TestServer, conversation, exchange, key, say, texts};
@@ -14,6 +15,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         nothing_remains_of_removed_exchanges,
         an_interrupted_prune_is_completed,
         an_interrupted_truncation_is_completed,
+        a_repeat_that_is_refused_removes_the_rest,
     ]
 }
 
@@ -99,4 +101,24 @@ async fn an_interrupted_truncation_is_completed() {
     assert_eq!((again.seq, again.duplicate), (Seq::new(4), false));
     assert_eq!(texts(&store, &id).await, ["secret 0", "secret 1", "secret 2", "secret 3", "secret 7"]);
     assert_eq!(test.run::<u64>(&["LLEN", &key(&id, ":log")]), 5);
+}
+
+/// The caller of a prune or of a truncation left before everything was removed, and repeats the call.
+async fn a_repeat_that_is_refused_removes_the_rest() {
+    for prunes in [true, false] {
+        let mut test = TestServer::new().await;
+        let (id, _) = log_of(&test, 200).await;
+        test.change_state(&id, &[(BEGINNING, 150)]);
+        let store = test.store.clone();
+        let ended = Revision::new(Incarnation::random(), 200);
+        let refused = if prunes {
+            let pruned = store.prune(&id, ended.incarnation(), PruneTo::LastTurns(50), Derived::Erase).await;
+            pruned.unwrap_err()
+        } else {
+            store.truncate(&id, ended, Seq::new(150), None).await.unwrap_err()
+        };
+        assert!(matches!(refused, StoreError::Gone), "{refused:?}");
+        assert_eq!(test.run::<u64>(&["LLEN", &key(&id, ":log")]), 50);
+        assert_eq!(texts(&store, &id).await.len(), 50);
+    }
 }

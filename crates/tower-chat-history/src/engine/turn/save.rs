@@ -204,7 +204,12 @@ impl TurnState {
                 tracing::warn!(error = %error, "an exchange is stored without its compaction");
                 let mut alone = append.alone();
                 alone.expect = expect;
-                Box::pin(store.append(conversation, &alone, next, attempts)).await
+
+                // A first attempt that is refused has stored nothing, so no later one has to look for its exchange.
+                let refused = if *attempts == 1 { std::mem::take(attempts) } else { 0 };
+                let appended = Box::pin(store.append(conversation, &alone, next, attempts)).await;
+                *attempts += refused;
+                appended
             }
             result => result,
         }

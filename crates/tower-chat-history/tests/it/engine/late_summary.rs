@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tower_chat_history::{
-    ContextBudget, Engine, HistoryOptions, MemoryStore, Message, Reply, TurnInput,
+    ContextBudget, Engine, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message, Reply, TurnInput,
     store::{Cut, Cuts, Seq},
     summary::{Summaries, SummarizeWhen},
 };
@@ -88,6 +88,26 @@ async fn the_overlapping_summary_that_covers_more_is_kept() {
         let cut = stored_cut(&store).await;
         assert_eq!((cut.covers_to(), cut.window_start), (Seq::new(3), Seq::new(3)), "reversed: {reversed}");
     }
+}
+
+/// The log no longer has the position that the exchange could have got. Its first attempt was refused, so it is not in
+/// the log.
+#[tokio::test(start_paused = true)]
+async fn an_exchange_with_a_summary_is_stored_after_another_exchange_and_a_prune() {
+    let store = MemoryStore::new();
+    let summaries = Summaries::new(FixedSummarizer::default()).least_room(1).max_tokens(50);
+    let options = HistoryOptions::new().context(ContextBudget::tokens(4_000).reply_reserve(10));
+    let options = options.summaries(summaries.when(SummarizeWhen::BeforeEveryCall));
+    let with = Engine::with_options(store.clone(), options);
+    let without = Engine::new(store.clone());
+    turn(&without, "c").await;
+    turn(&without, "c").await;
+    let begun = with.begin(TurnInput::new(conversation("c"), [Message::user("u")])).await.unwrap();
+    turn(&without, "c").await;
+    turn(&without, "c").await;
+    store.conversation(&conversation("c")).keep_last_turns(1).await.unwrap();
+    let report = begun.commit(Reply::new(Message::assistant("a"))).await.unwrap();
+    assert_eq!(report.outcome.kind(), "stored");
 }
 
 #[tokio::test(start_paused = true)]
