@@ -105,8 +105,10 @@ impl Reply {
         let state = self.optional_bytes()?;
         let derived = self.optional_bytes()?;
         let Some(numbers) = numbers else { return Ok(None) };
-        let damaged = || corrupt_compaction(id, profile);
-        compaction(&numbers, state, derived).ok_or_else(damaged).map(Some)
+        match compaction(&numbers, state, derived) {
+            Some(compaction) => Ok(Some(compaction)),
+            None => Err(corrupt_compaction(id, profile)),
+        }
     }
 
     /// Reads the exchanges from a position on: their records, their index entries, their recalled messages and their

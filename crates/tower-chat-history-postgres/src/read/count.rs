@@ -73,7 +73,8 @@ pub(crate) async fn conversations(call: &Call, transaction: &mut Lease, found: &
     if found.is_empty() {
         return Ok(counted);
     }
-    let (ids, sql) = (found.iter().map(|found| found.number).collect::<Vec<_>>(), &call.sql.count);
+    let ids: Vec<_> = found.iter().map(|found| found.number).collect();
+    let sql = &call.sql.count;
     counted.conversations = found.len() as u64;
     counted.labels = found.iter().filter(|found| found.has_labels).count() as u64;
     for row in transaction.query(&sql.exchanges, &[&ids]).await? {

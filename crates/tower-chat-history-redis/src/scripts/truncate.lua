@@ -41,7 +41,7 @@ demand('HDEL', meta, '')
 demand_sweep()
 remove_fields('vcd')
 local fields = {}
-if ARGV[KEEP] and replaces(self, KEEP) then
+if self.v and replaces(self, KEEP) then
   fields = select(2, compaction_fields(KEEP, call))
 end
 self.i = next_life(self, fresh)
