@@ -108,7 +108,7 @@ mod guide {
     conformance_tests! {
         #[tokio::test]
         Handle::new(MapStore::default()),
-        without: [Durable, Truncate, Prune, Erase]
+        without: [Durable, Truncate, Prune, Fork, Erase]
     }
 }
 
@@ -123,6 +123,6 @@ mod extended {
     conformance_tests! {
         #[tokio::test]
         handle(),
-        without: [Durable, Erase]
+        without: [Durable, Fork, Erase]
     }
 }

@@ -10,7 +10,7 @@ use tower_chat_history_core::{ConversationId, Cursor, Prefix, Profile, Seq};
 
 use crate::store::StoreUrl;
 
-/// Lists, shows, exports, imports, erases and checks stored conversations
+/// Lists, shows, explains, exports, imports, erases and checks stored conversations
 ///
 /// A conversation is named by the text form of its id: its parts, percent-encoded and joined by slashes, for example
 /// acme/user-42/support-7. A prefix is the first parts of ids: acme/user-42 stands for this conversation and for all
@@ -19,8 +19,8 @@ use crate::store::StoreUrl;
 #[command(
     name = "chat-history",
     version,
-    after_help = "Exit codes: 0 if everything was done, 1 if something failed, is damaged, was skipped or is left, and \
-                  2 if the command line is wrong or --yes is missing."
+    after_help = "Exit codes: 0 if everything was done, 1 if something failed, is damaged, was skipped, is left or is \
+                  not known, and 2 if the command line is wrong or --yes is missing."
 )]
 pub(crate) struct Args {
     /// URL of the store: sqlite:PATH, postgres://…, redis://… or redis+cluster://host:port,host:port
@@ -43,6 +43,14 @@ pub(crate) enum Command {
     List(List),
     /// Show the messages of a conversation
     Show(Show),
+    /// Explain what the model saw when it made a reply: which messages were sent, changed or left out, and why
+    ///
+    /// The prompt is made again from the log. The digest that is stored with the reply proves that it is the prompt
+    /// that was sent. This command uses the default options of the library, except those that you set. The prompt is
+    /// not known if your service had other options when it made the prompt, for example a summary format or a trimmer
+    /// of its own, or if a message or the summary of the prompt is not stored anymore. Instructions and tools are not
+    /// stored.
+    Explain(Explain),
     /// Write conversations as JSON lines
     Export(Export),
     /// Read conversations from JSON lines, or from other libraries
@@ -102,6 +110,27 @@ pub(crate) struct Show {
     /// Show calls, results and reasoning in full
     #[arg(long)]
     pub(crate) long: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Explain {
+    /// Conversation
+    pub(crate) id: ConversationId,
+    /// Position of the exchange with the reply [default: the newest one that has a reply]
+    #[arg(value_parser = position)]
+    pub(crate) position: Option<Seq>,
+    /// Profile of the service
+    #[arg(long, value_name = "PROFILE", default_value = "default")]
+    pub(crate) profile: Profile,
+    /// Text that the service sends in place of cleared tool results [default: that of the library]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) placeholder: Option<String>,
+    /// Tool whose results the service never clears. It can be repeated
+    #[arg(long = "exclude-tool", value_name = "NAME")]
+    pub(crate) excluded_tools: Vec<String>,
+    /// Print a JSON object, with the messages that were sent
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,4 +1,4 @@
-//! `chat-history`: lists, shows, exports, imports, erases and checks the conversations of a store.
+//! `chat-history`: lists, shows, explains, exports, imports, erases and checks the conversations of a store.
 
 mod args;
 mod command;

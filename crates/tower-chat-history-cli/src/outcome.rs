@@ -2,7 +2,8 @@
 
 use std::{io, process::ExitCode};
 
-use tower_chat_history_core::{EraseError, EraseQuotesError, ExpireError, StoreError};
+use tower_chat_history::HistoryError;
+use tower_chat_history_core::{EraseError, EraseQuotesError, ExpireError, Seq, StoreError};
 use tower_chat_history_transfer::ImportError;
 
 use crate::{store::OpenStoreError, terminal};
@@ -49,6 +50,8 @@ pub(crate) enum Failure {
     Expire(ExpireError),
     #[error("{0}")]
     Import(#[from] ImportError),
+    #[error("{0}")]
+    Explain(#[from] HistoryError),
     #[error("{what}: {source}")]
     File { what: String, source: io::Error },
     #[error("the output cannot be written: {0}")]
@@ -61,6 +64,10 @@ pub(crate) enum Failure {
     NoConversation(String),
     #[error("there is no conversation {0}, but there are others under this prefix: use `chat-history list {0}`")]
     OnlyUnder(String),
+    #[error("the conversation {id} has no exchange {position}")]
+    NoExchange { id: String, position: Seq },
+    #[error("the conversation {0} has no reply")]
+    NoReply(String),
 }
 
 impl Failure {

@@ -41,6 +41,8 @@ fn behaviors_say_what_they_need() {
     assert_eq!(needs("conversation::the_last_exchange_is_taken"), Some(&[Capability::Truncate] as &[_]));
     let both: &[_] = &[Capability::Prune, Capability::Truncate];
     assert_eq!(needs("prune::a_pruned_log_is_truncated"), Some(both));
+    let both: &[_] = &[Capability::Fork, Capability::ForkInOneStep];
+    assert_eq!(needs("fork::a_repeat_finds_its_copy"), Some(both));
     let both: &[_] = &[Capability::Erase, Capability::Sealed];
     assert_eq!(needs("content::a_listing_counts_encrypted_messages"), Some(both));
 }

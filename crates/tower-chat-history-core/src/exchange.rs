@@ -74,7 +74,8 @@ pub struct Exchange {
     /// [prune](crate::Derived::Erase) can remove them. They do not count in [`bytes`](Self::bytes) and in
     /// [`counted_messages`](Self::counted_messages).
     pub recalled: Option<Recalled>,
-    /// The prompt after which the reply was made, if the reply has a part that is [bound](crate::Bound) to it.
+    /// The conditions under which the prompt of the reply was made. `None` if no model made the reply, or if an
+    /// [erasure](crate::Derived::Erase) removed it.
     ///
     /// It is not a part of the exchange's record either, and does not count in [`bytes`](Self::bytes).
     pub provenance: Option<Box<Provenance>>,

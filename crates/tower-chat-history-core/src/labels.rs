@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The labels of a conversation: a few short texts by name, such as `title` or `pinned`. The library never reads them
-/// and never sends them to a model.
+use crate::{conversation_id::ConversationId, seq::Seq};
+
+/// The labels of a conversation: a few short texts by name, such as `title` or `pinned`. The library never sends them
+/// to a model. It writes one itself: [`FORKED_FROM`](Self::FORKED_FROM).
 ///
 /// There are at most [`MAX_LABELS`](Self::MAX_LABELS) labels. Their names and values together have at most
 /// [`MAX_BYTES`](Self::MAX_BYTES) bytes. A name is not empty.
@@ -19,9 +21,18 @@ impl Labels {
     /// The maximum number of labels.
     pub const MAX_LABELS: usize = 16;
     /// The maximum size of all names and values together, in bytes.
-    pub const MAX_BYTES: usize = 1024;
+    pub const MAX_BYTES: usize = 2048;
     /// The maximum size of [encrypted](Self::sealed) labels, in bytes.
-    pub const MAX_SEALED_BYTES: usize = 2048;
+    pub const MAX_SEALED_BYTES: usize = 4096;
+
+    /// The name of the label that a [fork](crate::Conversation::fork) gives to the copy. Its value is the id of the
+    /// conversation that was copied, `@`, and the position at which the copy goes its own way.
+    /// [`forked_from`](Self::forked_from) reads it.
+    ///
+    /// It is a label like every other one: whoever lists the copy can read the id, also after that conversation is
+    /// erased, and whoever sets labels can change it. So decide nothing about rights by it. If the copy is for another
+    /// person, replace it.
+    pub const FORKED_FROM: &str = "forked_from";
 
     /// The name under which encrypted labels are stored.
     const SEALED: &str = "sealed";
@@ -85,6 +96,19 @@ impl Labels {
             Some(_) => Err(LabelsError::TooLarge { bytes: labels.bytes() }),
             None => Self::check(labels.0),
         }
+    }
+
+    /// Returns the labels of a copy of the exchanges before this position. They have space for every id.
+    pub(crate) fn of_fork(id: &ConversationId, at: Seq) -> Self {
+        Self(BTreeMap::from([(Self::FORKED_FROM.to_owned(), format!("{id}@{at}"))]))
+    }
+
+    /// Returns where the conversation was [forked](crate::Conversation::fork) from: the id of the other conversation, and
+    /// the position of the first exchange that was not copied. Returns `None` if there is no such label.
+    #[must_use]
+    pub fn forked_from(&self) -> Option<(ConversationId, Seq)> {
+        let (id, position) = self.get(Self::FORKED_FROM)?.rsplit_once('@')?;
+        Some((id.parse().ok()?, Seq::new(position.parse().ok()?)))
     }
 
     /// Returns the value of a label.
@@ -231,10 +255,10 @@ mod tests {
         let many = (0..17).map(|number| (number.to_string(), String::new()));
         assert_eq!(Labels::new(many), Err(LabelsError::TooMany));
         assert_eq!(Labels::new([("", "x")]), Err(LabelsError::EmptyName));
-        let long = Labels::new([("title", "x".repeat(1020))]);
-        assert_eq!(long, Err(LabelsError::TooLarge { bytes: 1025 }));
-        let full = Labels::new([("title", "x".repeat(1019))]).unwrap();
-        assert_eq!(full.with("pinned", ""), Err(LabelsError::TooLarge { bytes: 1030 }));
+        let long = Labels::new([("title", "x".repeat(2044))]);
+        assert_eq!(long, Err(LabelsError::TooLarge { bytes: 2049 }));
+        let full = Labels::new([("title", "x".repeat(2043))]).unwrap();
+        assert_eq!(full.with("pinned", ""), Err(LabelsError::TooLarge { bytes: 2054 }));
     }
 
     #[test]
@@ -248,12 +272,24 @@ mod tests {
     }
 
     #[test]
+    fn a_label_says_where_a_copy_is_from() {
+        let id = ConversationId::new(["a/b", "c@1"]).unwrap();
+        assert_eq!(Labels::of_fork(&id, Seq::new(7)).forked_from(), Some((id, Seq::new(7))));
+        let written = Labels::new([(Labels::FORKED_FROM, "a%2Fb/c@7")]).unwrap();
+        assert_eq!(written.forked_from(), Some((ConversationId::new(["a/b", "c"]).unwrap(), Seq::new(7))));
+        assert_eq!(Labels::default().forked_from(), None);
+        for wrong in ["", "a", "a@", "a@x", "@7"] {
+            assert_eq!(Labels::new([(Labels::FORKED_FROM, wrong)]).unwrap().forked_from(), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn encrypted_labels_may_be_larger() {
         let text = "x".repeat(Labels::MAX_SEALED_BYTES - 6);
         let sealed = Labels::sealed(&text).unwrap();
         assert_eq!(Labels::decode(&sealed.encode()).unwrap().as_sealed(), Some(&*text));
-        assert_eq!(Labels::sealed(text + "x"), Err(LabelsError::TooLarge { bytes: 2049 }));
-        assert!(Labels::new([("sealed", "x".repeat(1020))]).is_err(), "only a wrapper may store larger ones");
+        assert_eq!(Labels::sealed(text + "x"), Err(LabelsError::TooLarge { bytes: 4097 }));
+        assert!(Labels::new([("sealed", "x".repeat(2043))]).is_err(), "only a wrapper may store larger ones");
         assert_eq!(Labels::new([("sealed", "x"), ("title", "y")]).unwrap().as_sealed(), None);
     }
 

@@ -35,12 +35,13 @@
 //! | have a reply generated again, or change a message | [`Conversation::take_last`], [`Conversation::truncate`] |
 //! | list the tool calls that wait for results | [`Conversation::open_calls`] |
 //! | keep only the last turns | [`Conversation::keep_last_turns`] |
+//! | try another continuation | [`Conversation::fork`] |
 //! | list conversations, for example in a sidebar | [`List`], [`ListExt::newest`] |
 //! | erase a person's data and keep a receipt | [`EraseExt::erase_all`] |
 //! | let conversations expire | [`Expiry`] |
 //! | keep a record of erasures, exports and edits | [`management`] |
 //! | write a store | [the guide](writing_a_store) |
-//! | look up the contract of stores | [`HistoryStore`], [`Truncate`], [`Prune`] |
+//! | look up the contract of stores | [`HistoryStore`], [`Truncate`], [`Prune`], [`Fork`] |
 //! | find tools for store authors | [`backend`] |
 //! | test a store | the crate `tower-chat-history-conformance` |
 //! | support another message format | [`Dialect`], and the guide "Writing a dialect" of the crate `tower-chat-history` |
@@ -126,9 +127,9 @@ pub use self::{
     rounds::{Begun, NewestRound, OpenCalls, Placed, Rounds},
     seq::Seq,
     store::{
-        Added, Append, Appended, Compact, CompactOutcome, Derived, Erase, ErasedPage, Expect, FailedConversation,
-        HistoryStore, KnownState, LabelsOutcome, List, Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Page,
-        Prune, PruneTo, Pruned, Scrubbed, StoreError, Truncate, Truncated, Window,
+        Added, Append, Appended, Compact, CompactOutcome, Derived, Erase, ErasedPage, Expect, FailedConversation, Fork,
+        ForkTo, Forked, HistoryStore, KnownState, LabelsOutcome, List, Listed, Listing, Load, LoadLimit,
+        LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, Scrubbed, StoreError, Truncate, Truncated, Window,
     },
     timestamp::Timestamp,
     translator::Translator,

@@ -47,7 +47,8 @@ impl Recalled {
     /// [another conversation](Self::cites_others) is cited. Returns `None` if nothing is cited.
     ///
     /// When a log is pruned with [`Derived::Erase`](crate::Derived::Erase), the store removes this value if the number
-    /// is less than the log's first position after the prune. So what cites another conversation is always removed.
+    /// is less than the log's first position after the prune. So what cites another conversation is always removed. A
+    /// [fork](crate::Fork) does not copy it in the same cases.
     #[must_use]
     pub fn least_cited(&self) -> Option<i64> {
         let number = |citation: &Citation| match citation.conversation {
@@ -55,18 +56,6 @@ impl Recalled {
             None => i64::try_from(citation.seq.get()).unwrap_or(i64::MAX),
         };
         self.citations.iter().map(number).min()
-    }
-
-    /// Returns this value for a copy of the log whose positions are lower by `first`, or `None` if a cited position
-    /// would not exist there, or if another conversation is cited: the copy may be of another person.
-    pub(crate) fn moved_back(mut self, first: Seq) -> Option<Self> {
-        if self.cites_others() {
-            return None;
-        }
-        for Citation { seq, .. } in &mut self.citations {
-            *seq = Seq::new(seq.get().checked_sub(first.get())?);
-        }
-        Some(self)
     }
 
     /// Returns an estimate of the memory of its parts, in bytes.

@@ -31,11 +31,6 @@ impl Seq {
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
-
-    /// Returns this position in a copy of the log that begins at `first`. A position before the copied ones becomes 0.
-    pub(crate) const fn moved_back(self, first: Self) -> Self {
-        Self(self.0.saturating_sub(first.0))
-    }
 }
 
 impl fmt::Display for Seq {

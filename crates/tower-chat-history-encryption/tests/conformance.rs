@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use test_servers::{cluster::Cluster, conformance, redis};
 use tower_chat_history::{CachedStore, MemoryStore};
 use tower_chat_history_conformance::store::{Capability, Fixture, Handle};
-use tower_chat_history_core::{Erase, Prune, Truncate};
+use tower_chat_history_core::{Erase, Fork, Prune, Truncate};
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault, Secret};
 use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteOptions;
@@ -34,9 +34,9 @@ struct Place {
 }
 
 /// A store with all abilities.
-trait AnyStore: Truncate + Prune + Erase {}
+trait AnyStore: Truncate + Prune + Fork + Erase {}
 
-impl<S: Truncate + Prune + Erase> AnyStore for S {}
+impl<S: Truncate + Prune + Fork + Erase> AnyStore for S {}
 
 fn keys_of(vault: MemoryVault) -> Keys {
     Keys::new(KeyRing::new("test", Secret::from_bytes(&[1; 32]).unwrap()), vault, 2)
@@ -78,13 +78,17 @@ impl Fixture for Place {
     async fn open(&self) -> Handle {
         let store = self.data.connect().await;
         let handle = if self.cached { Handle::with_all(CachedStore::new(store)) } else { Handle::with_all(store) };
-        handle.durable().refuses_sealed()
+        handle.durable().forks_in_steps().refuses_sealed()
     }
 }
 
-/// Returns the suite over a place. An encrypted store refuses exchanges that are sealed already.
+/// Returns the suite over a place. An encrypted store refuses exchanges that are sealed already, and forks exchange by
+/// exchange.
 fn suite(kind: &str, cached: bool, data: impl AsyncFn() -> Data + Copy + Send + Sync + 'static) -> Vec<Trial> {
-    conformance(kind, &[Capability::Sealed], async move || Place { data: data().await, cached })
+    conformance(kind, &[Capability::ForkInOneStep, Capability::Sealed], async move || Place {
+        data: data().await,
+        cached,
+    })
 }
 
 fn in_memory() -> EncryptedStore<MemoryStore> {
@@ -95,7 +99,7 @@ fn in_memory() -> EncryptedStore<MemoryStore> {
 /// the store, because its loads also return only what is new. The other stores are left out, because the wrapper does
 /// the same over all of them. Their own suites test that they keep sealed items.
 fn main() -> ExitCode {
-    let lacking = [Capability::Durable, Capability::Sealed];
+    let lacking = [Capability::Durable, Capability::ForkInOneStep, Capability::Sealed];
     let memory = conformance("memory", &lacking, async || Handle::with_all(in_memory()));
     let file = suite("file", false, Data::file);
     let cluster = suite("cluster, cached", true, async || Data::Cluster);

@@ -5,9 +5,9 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use tower_chat_history_core::{
-    Append, Appended, ByStore, Compact, CompactOutcome, ConversationId, Cursor, Derived, Erase, ErasedPage,
-    HistoryStore, Incarnation, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix,
-    Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, ByStore, Compact, CompactOutcome, ConversationId, Cursor, Derived, Erase, ErasedPage, Fork,
+    ForkTo, Forked, HistoryStore, Incarnation, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load,
+    Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
     backend::{Erasures, KeyRange},
 };
 
@@ -119,6 +119,15 @@ impl Prune for PostgresStore {
     ) -> Result<Pruned, StoreError> {
         let id = id.clone();
         self.call(move |call| async move { write::prune(&call, &id, incarnation, keep, derived).await }).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Fork for PostgresStore {
+    async fn fork(&self, id: &ConversationId, incarnation: Incarnation, to: ForkTo) -> Result<Forked, StoreError> {
+        let id = id.clone();
+        self.call(move |call| async move { write::fork(&call, &id, incarnation, &to).await }).await
     }
 }
 

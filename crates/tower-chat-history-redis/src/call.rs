@@ -32,7 +32,7 @@ const ONE_YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
 pub(crate) struct Shared {
     pub(crate) connection: Connection,
     pub(crate) options: RedisOptions,
-    /// `true` if no script can use the keys of a conversation and those of the registry.
+    /// `true` if no script can use the keys of a conversation and those of the registry, or of another conversation.
     divides_keys: AtomicBool,
     large: LargeCalls,
 }
@@ -67,11 +67,16 @@ impl Shared {
     /// Returns `true` if one script can register a conversation and create it. If conversations expire, a registration
     /// also looks for expired ones, whose keys no script can name in advance.
     pub(crate) fn creates_in_one_step(&self) -> bool {
-        self.options.expire_after.is_none() && !self.divides_keys.load(Ordering::Relaxed)
+        self.options.expire_after.is_none() && !self.divides_keys()
+    }
+
+    /// Returns `true` if no script can use the keys of two conversations.
+    pub(crate) fn divides_keys(&self) -> bool {
+        self.divides_keys.load(Ordering::Relaxed)
     }
 
     /// Notes that the server divides the keys, as a node of a Cluster does, and a proxy in front of several servers.
-    pub(crate) fn create_in_two_steps(&self) {
+    pub(crate) fn note_divided_keys(&self) {
         self.divides_keys.store(true, Ordering::Relaxed);
     }
 
@@ -158,6 +163,11 @@ impl<'a> Call<'a> {
     /// Creates a call of a script with keys that belong to no conversation.
     pub(crate) const fn new(script: &'a Script, keys: Vec<String>) -> Self {
         Self { script, id: None, keys, arguments: Vec::new(), answer_limit: AnswerLimit::NotTaken }
+    }
+
+    /// Uses these keys in place of those of the conversation, which errors still name.
+    pub(crate) fn in_place_of_keys(self, keys: Vec<String>) -> Self {
+        Self { keys, ..self }
     }
 
     pub(crate) fn with_keys(mut self, keys: Vec<String>) -> Self {

@@ -17,6 +17,13 @@ pub(crate) fn of(prefix: &str, id: &ConversationId) -> Vec<String> {
     PARTS.iter().map(|part| [&shared, *part].concat()).collect()
 }
 
+/// Returns the keys of exchanges that a fork of this name has staged for the copy with this id. They are in the slot of
+/// the copy.
+pub(crate) fn staged(prefix: &str, id: &ConversationId, name: &str) -> Vec<String> {
+    let shared = [prefix, "{", id.as_str(), "}:fork:", name].concat();
+    PARTS.iter().take(6).map(|part| [&shared, *part].concat()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

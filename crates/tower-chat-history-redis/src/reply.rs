@@ -45,17 +45,11 @@ impl Reply {
     }
 
     pub(crate) fn optional_bytes(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
-        match self.next() {
-            Value::BulkString(bytes) => Ok(Some(bytes)),
-            Value::SimpleString(text) | Value::VerbatimString { text, .. } => Ok(Some(text.into_bytes())),
-            Value::Nil => Ok(None),
-            _ => Err(UnexpectedReply::error()),
-        }
+        optional_bytes(self.next())
     }
 
     pub(crate) fn text(&mut self) -> Result<String, StoreError> {
-        let bytes = self.optional_bytes()?.ok_or_else(UnexpectedReply::error)?;
-        String::from_utf8(bytes).map_err(|_| UnexpectedReply::error())
+        String::from_utf8(bytes(self.next())?).map_err(|_| UnexpectedReply::error())
     }
 
     pub(crate) fn list(&mut self) -> Result<Vec<Value>, StoreError> {
@@ -111,25 +105,13 @@ impl Reply {
         }
     }
 
-    /// Reads the exchanges from a position on: their records, their index entries, their recalled messages and their
-    /// provenances. Each record must match its entry.
+    /// Reads the exchanges from a position on. Each record must match its entry.
     pub(crate) fn exchanges(&mut self, id: &ConversationId, from: u64) -> Result<Vec<Recorded>, StoreError> {
-        let (records, entries, recalled, provenances) = (self.list()?, self.list()?, self.list()?, self.list()?);
-        // There are as many provenances as exchanges, or none at all.
-        if records.len() != entries.len() || !(provenances.is_empty() || provenances.len() == records.len()) {
-            return Err(UnexpectedReply::error());
-        }
-        let (mut exchanges, mut recalled) = (Vec::with_capacity(records.len()), recalled.into_iter());
-        let mut provenances = provenances.into_iter();
-        for (seq, (record, entry)) in (from..).zip(records.into_iter().zip(entries)) {
-            let Value::BulkString(entry) = entry else { return Err(UnexpectedReply::error()) };
-            let entry = Entry::new(&entry).ok_or_else(|| Damaged::error(id, seq))?;
-            let recalled = match entry.has_recalled {
-                true => Some(recalled.next().ok_or_else(UnexpectedReply::error)?),
-                false => None,
-            };
-            let recorded = exchange(id, seq, record, recalled, provenances.next().unwrap_or(Value::Nil))?;
-            if !entry.matches(&recorded.exchange) {
+        let stored = self.stored(id, from)?;
+        let mut exchanges = Vec::with_capacity(stored.len());
+        for (seq, stored) in (from..).zip(stored) {
+            let recorded = decode(id, seq, &stored.record, &stored.recalled, &stored.provenance)?;
+            if !Entry::new(&stored.entry).is_some_and(|entry| entry.matches(&recorded.exchange)) {
                 return Err(Damaged::error(id, seq));
             }
             exchanges.push(recorded);
@@ -137,11 +119,33 @@ impl Reply {
         Ok(exchanges)
     }
 
+    /// Reads the exchanges from a position on as they are stored: their records, their index entries, their recalled
+    /// messages and their provenances.
+    pub(crate) fn stored(&mut self, id: &ConversationId, from: u64) -> Result<Vec<Stored>, StoreError> {
+        let (records, entries, recalled, provenances) = (self.list()?, self.list()?, self.list()?, self.list()?);
+        // There are as many provenances as exchanges, or none if all are empty.
+        if records.len() != entries.len() || !(provenances.is_empty() || provenances.len() == records.len()) {
+            return Err(UnexpectedReply::error());
+        }
+        let (mut recalled, mut provenances) = (recalled.into_iter(), provenances.into_iter());
+        let mut exchanges = Vec::with_capacity(records.len());
+        for (seq, (record, entry)) in (from..).zip(records.into_iter().zip(entries)) {
+            let entry = bytes(entry)?;
+            let has_recalled = Entry::new(&entry).ok_or_else(|| Damaged::error(id, seq))?.has_recalled;
+            exchanges.push(Stored {
+                record: bytes(record)?,
+                entry,
+                recalled: if has_recalled { bytes(recalled.next().unwrap_or(Value::Nil))? } else { Vec::new() },
+                provenance: provenances.next().map(bytes).transpose()?.unwrap_or_default(),
+            });
+        }
+        Ok(exchanges)
+    }
+
     /// Reads the record of the exchange at a position, its recalled messages and its provenance.
     pub(crate) fn exchange(&mut self, id: &ConversationId, seq: u64) -> Result<Recorded, StoreError> {
-        let record = self.next();
-        let recalled = self.next();
-        exchange(id, seq, record, Some(recalled), self.next())
+        let (record, recalled, provenance) = (self.next(), self.next(), self.next());
+        decode(id, seq, &bytes(record)?, &bytes(recalled)?, &bytes(provenance)?)
     }
 
     /// Reads a list of numbers.
@@ -165,34 +169,46 @@ impl Reply {
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Decodes a record, the value of the recalled messages if there is one, and the provenance, which may be nil.
-fn exchange(
+/// An exchange as it is stored.
+pub(crate) struct Stored {
+    pub(crate) record: Vec<u8>,
+    pub(crate) entry: Vec<u8>,
+    /// It is empty if there are none, or if they were erased.
+    pub(crate) recalled: Vec<u8>,
+    /// It is empty if there is none.
+    pub(crate) provenance: Vec<u8>,
+}
+
+/// Decodes the exchange at a position. Its recalled messages and its provenance are empty if there are none.
+fn decode(
     id: &ConversationId,
     seq: u64,
-    record: Value,
-    recalled: Option<Value>,
-    provenance: Value,
+    record: &[u8],
+    recalled: &[u8],
+    provenance: &[u8],
 ) -> Result<Recorded, StoreError> {
     let seq = Seq::new(seq);
     let corrupt = |source: BoxError| StoreError::Corrupt { conversation: id.clone(), seq, source };
-    let Value::BulkString(record) = record else { return Err(UnexpectedReply::error()) };
-    let recalled = match recalled {
-        Some(Value::BulkString(value)) => value,
-        Some(_) => return Err(UnexpectedReply::error()),
-        None => Vec::new(),
-    };
-    let provenance = match provenance {
-        Value::BulkString(value) => Some(value),
-        Value::Nil => None,
-        _ => return Err(UnexpectedReply::error()),
-    };
-    let text = std::str::from_utf8(&record).map_err(|error| corrupt(error.into()))?;
-    let recalled = recalled::from_value(&recalled).map_err(corrupt)?;
-    let provenance = provenance.as_deref().map(std::str::from_utf8).transpose();
-    let provenance = provenance.map_err(|error| corrupt(error.into()))?;
+    let text = std::str::from_utf8(record).map_err(|error| corrupt(error.into()))?;
+    let recalled = recalled::from_value(recalled).map_err(corrupt)?;
+    let provenance = std::str::from_utf8(provenance).map_err(|error| corrupt(error.into()))?;
+    let provenance = Some(provenance).filter(|record| !record.is_empty());
     let records = ExchangeRecords { exchange: text, recalled, provenance };
     let exchange = records.decode().map_err(|error| corrupt(error.into()))?;
     Ok(Recorded::new(seq, exchange))
+}
+
+fn bytes(value: Value) -> Result<Vec<u8>, StoreError> {
+    optional_bytes(value)?.ok_or_else(UnexpectedReply::error)
+}
+
+fn optional_bytes(value: Value) -> Result<Option<Vec<u8>>, StoreError> {
+    match value {
+        Value::BulkString(bytes) => Ok(Some(bytes)),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Ok(Some(text.into_bytes())),
+        Value::Nil => Ok(None),
+        _ => Err(UnexpectedReply::error()),
+    }
 }
 
 /// Decodes a compaction from its three fields. Returns `None` if they are damaged.

@@ -4,9 +4,9 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, ByStore, Compact, CompactOutcome, ConversationId, Cursor, Derived, Erase, ErasedPage,
-    HistoryStore, Incarnation, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix,
-    Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, ByStore, Compact, CompactOutcome, ConversationId, Cursor, Derived, Erase, ErasedPage, Fork,
+    ForkTo, Forked, HistoryStore, Incarnation, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load,
+    Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
 };
 
 use crate::{call::Shared, connection::Connection, erase, list, options::RedisOptions, read, registry, write};
@@ -84,6 +84,14 @@ impl Prune for RedisStore {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         write::prune(&self.shared, id, incarnation, keep, derived).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Fork for RedisStore {
+    async fn fork(&self, id: &ConversationId, incarnation: Incarnation, to: ForkTo) -> Result<Forked, StoreError> {
+        write::fork(&self.shared, id, incarnation, to).await
     }
 }
 

@@ -37,6 +37,7 @@
 //! - A page of a listing reads only the rows of its conversations. Its cost does not depend on their number.
 //! - After a deletion or an erasure, no call that began before it can create the conversation again, in any process.
 //!   (An append that names [no epoch](tower_chat_history_core::Append::since) can.)
+//! - A fork copies rows within the file, in one transaction: the copy is stored whole or not at all.
 //! - A call that removes exchanges removes their recalled messages and provenances in the same transaction.
 //!
 //! # Guide
@@ -46,7 +47,7 @@
 //! | [durability](guide::durability) | the meaning of an acknowledged append, shared commits, dropped calls |
 //! | [processes](guide::processes) | several processes on one file: limits, locks, stopped processes |
 //! | [file](guide::file) | names, files next to the database, tables, backups, replacement |
-//! | [erasing](guide::erasing) | listings, erasures, removal of traces from the files: costs, and what stays |
+//! | [erasing](guide::erasing) | listings, forks, erasures, removal of traces from the files: costs, and what stays |
 //! | [damage](guide::damage) | damaged files and rows: what is detected |
 //!
 //! # Features

@@ -5,9 +5,9 @@ use std::{fmt, path::Path, sync::Arc, time::Instant};
 use async_trait::async_trait;
 use futures_channel::oneshot;
 use tower_chat_history_core::{
-    Append, Appended, ByStore, Compact, CompactOutcome, ConversationId, Cursor, Derived, Erase, ErasedPage,
-    HistoryStore, Incarnation, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load, Loaded, Page, Prefix,
-    Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, ByStore, Compact, CompactOutcome, ConversationId, Cursor, Derived, Erase, ErasedPage, Fork,
+    ForkTo, Forked, HistoryStore, Incarnation, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load,
+    Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
 };
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     shared::Shared,
     stats::Stats,
     write::{
-        AppendExchange, DeleteConversation, DeleteIf, EraseStep, PruneLog, RecordErasure, ReplaceLabels,
+        AppendExchange, DeleteConversation, DeleteIf, EraseStep, ForkLog, PruneLog, RecordErasure, ReplaceLabels,
         StoreCompaction, TruncateLog,
     },
 };
@@ -172,6 +172,14 @@ impl Prune for SqliteStore {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         self.write(PruneLog { id: id.clone(), incarnation, keep, derived }).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Fork for SqliteStore {
+    async fn fork(&self, id: &ConversationId, incarnation: Incarnation, to: ForkTo) -> Result<Forked, StoreError> {
+        self.write(ForkLog { id: id.clone(), incarnation, to }).await
     }
 }
 

@@ -3,7 +3,7 @@
 use tower_chat_history_core::Digest;
 
 /// The number of hexadecimal digits of a digest.
-const DIGITS: usize = 32;
+const DIGITS: usize = 16;
 
 /// The prompt of a piece of thinking.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -53,6 +53,7 @@
 //! | [store] | stores, and reading and editing conversations |
 //! | [error], [report] | the errors of calls, and the reports of turns |
 //! | [telemetry] | spans, attributes and metrics |
+//! | [explain] | what the model saw when it made a stored reply |
 //! | [engine] | the engine inside the layer, for programs without tower |
 //! | [trim], [view] | functions that trim a list of messages, or turn it into a valid prompt, without a store |
 //! | [guarantees], [cases] | the guarantees with their conditions, and the outcome of every case |
@@ -95,6 +96,7 @@ pub mod config;
 pub mod dialect;
 pub mod engine;
 pub mod error;
+pub mod explain;
 pub mod limits;
 mod memory;
 pub mod middleware;

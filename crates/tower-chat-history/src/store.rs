@@ -21,17 +21,17 @@ pub use tower_chat_history_core::{
     CompactionVersion, Content, Conversation, ConversationId, ConversationIdError, Cursor, CursorError, Cut, Cuts,
     Derived, Epoch, Erase, EraseError, EraseExt, EraseQuotesError, ErasedPage, ErasedQuotes, Erasure, Exchange,
     ExchangeId, ExchangeIdError, Expect, ExpireError, Expiry, ExpiryCursor, ExpiryRule, ExpiryRun, FailedConversation,
-    ForeignShape, ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState, Labels, LabelsError,
-    LabelsOutcome, LabelsVersion, List, ListExt, Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Message,
-    MessageError, Metadata, MetadataError, Newest, NewestRound, Origin, Page, PageBack, Positions, Prefix, Profile,
-    ProfileError, PromptDigests, Provenance, Prune, PruneTo, Pruned, Recalled, Receipt, Recorded, Removed, Revision,
-    RevisionError, Role, Scrubbed, Sealed, SealedError, Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall,
-    Truncate, Truncated, Usage, Window, erase_quotes, management,
+    ForeignShape, Fork, ForkError, ForkTo, Forked, HistoryStore, HistoryStoreExt, ImportError, Incarnation, KnownState,
+    Labels, LabelsError, LabelsOutcome, LabelsVersion, List, ListExt, Listed, Listing, Load, LoadLimit, LoadLimitError,
+    Loaded, Message, MessageError, Metadata, MetadataError, Newest, NewestRound, Origin, Page, PageBack, Positions,
+    Prefix, Profile, ProfileError, PromptDigests, Provenance, Prune, PruneTo, Pruned, Recalled, Receipt, Recorded,
+    Removed, Revision, RevisionError, Role, Scrubbed, Sealed, SealedError, Seq, StoreError, Summary, Timestamp,
+    TokenCounts, ToolCall, Truncate, Truncated, Usage, Window, erase_quotes, management,
 };
 
 #[doc(inline)]
 pub use crate::{
     cached::CachedStore,
     memory::MemoryStore,
-    routed::{Route, RoutedStore, StoreList, StoreListError},
+    routed::{OtherStore, Route, RoutedStore, StoreList, StoreListError},
 };

@@ -38,11 +38,22 @@ fn routed_to_any_type() -> Handle {
     Handle::new(RoutedStore::new(move |id: &ConversationId| Arc::clone(&stores[half(id)])))
 }
 
-type RoutedOverList = RoutedStore<StoreList<MemoryStore, fn(&ConversationId) -> usize>>;
+/// Returns the number of one of two stores, by the first part of the id. A log and its copy are in the same one.
+fn by_tenant(id: &ConversationId) -> usize {
+    id.parts().next().map_or(0, |tenant| tenant.len())
+}
 
-fn routed_over_a_list() -> RoutedOverList {
+fn routed_over_a_list(
+    choose: fn(&ConversationId) -> usize,
+) -> RoutedStore<StoreList<MemoryStore, fn(&ConversationId) -> usize>> {
     let stores = [("one", MemoryStore::new()), ("two", MemoryStore::new())];
-    RoutedStore::over(stores, half as fn(&ConversationId) -> usize).unwrap()
+    RoutedStore::over(stores, choose).unwrap()
+}
+
+/// A copy could be in another store than its log, so this store does not fork.
+fn routed_by_half() -> Handle {
+    let store = routed_over_a_list(half);
+    Handle::new(store.clone()).truncate(store.clone()).prune(store.clone()).erase(store)
 }
 
 /// Runs the suite in one function over one storage.
@@ -54,12 +65,12 @@ async fn all_behaviors_share_one_storage() {
 }
 
 fn main() -> ExitCode {
-    use Capability::{Durable, Erase, Prune, Truncate};
+    use Capability::{Durable, Erase, Fork, Prune, Truncate};
 
     let cached = || CachedStore::new(MemoryStore::new());
     let without_room = || CachedStore::with_limit(MemoryStore::new(), 0);
-    let lacking_of_one_type = [Durable, Prune, Erase];
-    let lacking_of_any_type = [Durable, Truncate, Prune, Erase];
+    let lacking_of_one_type = [Durable, Prune, Fork, Erase];
+    let lacking_of_any_type = [Durable, Truncate, Prune, Fork, Erase];
     let tests = [
         conformance("memory", &[Durable], async || Handle::with_all(MemoryStore::new())),
         // An `Arc` forwards the calls of every store in the same way, so one store is enough.
@@ -71,7 +82,8 @@ fn main() -> ExitCode {
         conformance("cached, without room", &[Durable], async move || Handle::with_all(without_room())),
         conformance("routed to one type", &lacking_of_one_type, async || routed_to_one_type()),
         conformance("routed to any type", &lacking_of_any_type, async || routed_to_any_type()),
-        conformance("routed over a list", &[Durable], async || Handle::with_all(routed_over_a_list())),
+        conformance("routed over a list", &[Durable, Fork], async || routed_by_half()),
+        conformance("routed by tenant", &[Durable], async || Handle::with_all(routed_over_a_list(by_tenant))),
         vec![test_servers::test("all_behaviors_share_one_storage", all_behaviors_share_one_storage)],
     ];
     test_servers::run_groups([(None, tests.into_iter().flatten().collect())])

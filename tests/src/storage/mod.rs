@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use test_servers::{cluster::Cluster, left_out, postgres, redis};
 use tower_chat_history::{
     CachedStore, ConversationId, MemoryStore,
-    store::{Erase, Prune, Truncate},
+    store::{Erase, Fork, Prune, Truncate},
 };
 use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault};
 use tower_chat_history_test::FaultStore;
@@ -58,10 +58,10 @@ macro_rules! over_every_store {
     };
 }
 
-/// A store that can truncate and prune, lists and erases, as all stores of the tests can.
-pub trait FullStore: Truncate + Prune + Erase {}
+/// A store that can truncate, prune and fork, lists and erases, as all stores of the tests can.
+pub trait FullStore: Truncate + Prune + Fork + Erase {}
 
-impl<S: Truncate + Prune + Erase> FullStore for S {}
+impl<S: Truncate + Prune + Fork + Erase> FullStore for S {}
 
 /// A store to run a test on. It fails on demand.
 pub struct Storage {

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use tower_chat_history::{
     ConversationId, HistoryStore, StoreError,
     store::{
-        Append, Appended, Compact, CompactOutcome, Derived, Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned,
-        Revision, Seq, Truncate, Truncated,
+        Append, Appended, Compact, CompactOutcome, Derived, Fork, ForkTo, Forked, Incarnation, Load, Loaded, Page,
+        Prune, PruneTo, Pruned, Revision, Seq, Truncate, Truncated,
     },
 };
 
@@ -87,5 +87,13 @@ impl<S: Prune> Prune for Remote<S> {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         with_clock_held(self.0.prune(id, incarnation, keep, derived)).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: Fork> Fork for Remote<S> {
+    async fn fork(&self, id: &ConversationId, incarnation: Incarnation, to: ForkTo) -> Result<Forked, StoreError> {
+        with_clock_held(self.0.fork(id, incarnation, to)).await
     }
 }

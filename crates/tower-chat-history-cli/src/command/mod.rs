@@ -1,7 +1,9 @@
 //! The commands.
 
 mod erase;
+mod exchange;
 mod expire;
+mod explain;
 mod export;
 mod import;
 mod list;
@@ -11,7 +13,7 @@ mod verify;
 
 use std::{io::Write, sync::Arc};
 
-use tower_chat_history_core::Listed;
+use tower_chat_history_core::{ConversationId, Erase, Listed, Prefix};
 
 use crate::{
     args::Command,
@@ -35,6 +37,7 @@ pub(crate) async fn run(
     match command {
         Command::List(args) => list::run(&**store, &args, out).await,
         Command::Show(args) => show::run(&**store, &args, out).await,
+        Command::Explain(args) => explain::run(Arc::<dyn ManagedStore>::clone(store), &args, out).await,
         Command::Export(args) => export::run(Arc::<dyn ManagedStore>::clone(store), args, out).await,
         Command::Import(args) => import::run(Arc::<dyn ManagedStore>::clone(store), args, out).await,
         Command::Erase(args) => erase::run(&**store, &args, database, out).await,
@@ -42,6 +45,16 @@ pub(crate) async fn run(
         Command::Verify(args) => verify::run(&**store, &args, out).await,
         Command::Stats(args) => stats::run(&**store, &args, out).await,
     }
+}
+
+/// Returns the facts about a conversation.
+async fn describe(store: &dyn Erase, id: &ConversationId) -> Result<Listed, Failure> {
+    if let Some(listed) = store.describe(id).await? {
+        return Ok(listed);
+    }
+    let has_others = !store.list(&Prefix::from(id), None, 1).await?.conversations.is_empty();
+    let id = id.to_string();
+    Err(if has_others { Failure::OnlyUnder(id) } else { Failure::NoConversation(id) })
 }
 
 /// Returns `true` if the labels are encrypted. A label of the user's own that has the same name is usually shorter, or

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
-use tower_chat_history_core::{Erase, Listed, Message, Part, Prefix, Recorded, Seq};
+use tower_chat_history_core::{Erase, Listed, Message, Part, Recorded, Seq};
 
-use super::has_sealed_labels;
+use super::{describe, exchange, has_sealed_labels};
 use crate::{
     args::Show,
     outcome::{Failure, Outcome},
-    terminal::{self, count, escaped, in_one_line, shortened, wrapped},
+    terminal::{self, count, in_one_line, shortened, wrapped},
 };
 
 /// The number of exchanges that are read per call of the store.
@@ -18,12 +18,7 @@ const PAGE: usize = 64;
 const SHORT: usize = 300;
 
 pub(crate) async fn run(store: &dyn Erase, args: &Show, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
-    let Some(listed) = store.describe(&args.id).await? else {
-        let under = Prefix::from(&args.id);
-        let has_others = !store.list(&under, None, 1).await?.conversations.is_empty();
-        let id = args.id.to_string();
-        return Err(if has_others { Failure::OnlyUnder(id) } else { Failure::NoConversation(id) });
-    };
+    let listed = describe(store, &args.id).await?;
     let style = Style { width: terminal::width(), is_long: args.long };
     write_head(&listed, style, out)?;
     let (first, end) = (listed.revision.first(), listed.revision.next());
@@ -77,18 +72,8 @@ fn write_head(listed: &Listed, style: Style, out: &mut (dyn Write + Send)) -> Re
 }
 
 fn write_exchange(recorded: &Recorded, style: Style, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
+    writeln!(out, "\n{}", exchange::title(recorded))?;
     let exchange = &recorded.exchange;
-    let mut head = format!("── {} · {}", recorded.seq, terminal::time(exchange.at));
-    if let Some(model) = &exchange.model {
-        head += &format!(" · {}", in_one_line(model));
-    }
-    if let Some(usage) = exchange.usage {
-        head += &format!(" · {} → {} tokens", usage.input_tokens, usage.output_tokens);
-    }
-    if exchange.incomplete {
-        head += " · interrupted";
-    }
-    writeln!(out, "\n{head}")?;
     if let Some(recalled) = &exchange.recalled {
         let is_sealed = exchange.sealed.is_some();
         let text = if is_sealed { "(encrypted)".into() } else { style.aside(&recalled.message.text()) };
@@ -129,17 +114,6 @@ fn write_message(message: &Message, style: Style, out: &mut (dyn Write + Send)) 
 
 /// Returns the text of a part, or `None` if there is nothing to read.
 fn line(part: &Part<'_>, style: Style) -> Option<String> {
-    let text = match part {
-        Part::Text(text) | Part::Refusal(text) => return Some(wrapped(text, "  ", style.width)),
-        Part::Reasoning(text) => format!("(reasoning) {}", style.aside(text)),
-        Part::Call(call) => format!("→ {}({}) [{}]", call.name(), style.aside(call.arguments()), call.id()),
-        Part::OtherCall { name, arguments } => format!("→ {name}({})", style.aside(arguments)),
-        Part::Result { call, text } => format!("← [{}] {}", call.as_str(), style.aside(text)),
-        Part::Media { kind, words: Some(words), .. } => format!("({kind}) {}", style.aside(words)),
-        Part::Media { kind, .. } => format!("({kind})"),
-        Part::Other { kind, text } => format!("({kind}) {}", style.aside(text)),
-        // Only the provider can read it.
-        _ => return None,
-    };
-    Some(wrapped(&escaped(&text), "  ", style.width))
+    let text = exchange::part(part, &|text| style.aside(text))?;
+    Some(wrapped(&text, "  ", style.width))
 }

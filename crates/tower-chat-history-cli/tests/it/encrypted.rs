@@ -50,6 +50,15 @@ fn encrypted_content_is_named_and_not_shown() {
 }
 
 #[test]
+fn a_prompt_of_encrypted_messages_cannot_be_explained() {
+    for args in [&["explain", "acme/sealed"][..], &["explain", "acme/sealed", "0"]] {
+        let ran = encrypted().run(args);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
+        assert!(ran.err.contains("exchange 0 is encrypted"), "{ran:?}");
+    }
+}
+
+#[test]
 fn encrypted_labels_are_named_and_not_listed() {
     let list = encrypted().run(&["list", "acme/sealed"]).ok();
     assert!(list.ends_with("acme/sealed  (encrypted labels)\n"), "{list}");

@@ -4,6 +4,7 @@
 mod damage;
 mod encrypted;
 mod erasing;
+mod explaining;
 mod foreign;
 mod moving;
 mod reading;

@@ -70,7 +70,7 @@ impl Place {
 
     /// Does this with the store in `chat.db`.
     pub(crate) fn with_store<T>(&self, work: impl AsyncFnOnce(&SqliteStore) -> T) -> T {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let store = SqliteStore::open(self.path("chat.db")).await.unwrap();
             let result = work(&store).await;

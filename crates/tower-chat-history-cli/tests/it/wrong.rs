@@ -65,6 +65,8 @@ fn wrong_command_lines_have_code_2() {
     for args in [
         &["show", "a b"][..],
         &["list", "a//b"],
+        &["explain"],
+        &["explain", "acme", "last"],
         &["list", "--after", "x"],
         &["expire", "acme", "--yes"],
         &["expire", "--idle", "30d", "--yes"],
@@ -89,7 +91,7 @@ fn wrong_command_lines_have_code_2() {
 #[test]
 fn the_help_lists_the_commands_and_exit_codes() {
     let help = Place::empty().run(&["--help"]).ok();
-    for word in ["list", "show", "export", "import", "erase", "expire", "verify", "stats", "Exit codes: 0"] {
+    for word in ["list", "show", "explain", "export", "import", "erase", "expire", "verify", "stats", "Exit codes: 0"] {
         assert!(help.contains(word), "{help}");
     }
 }

@@ -2,11 +2,6 @@
 
 use super::support::*;
 
-/// Six exchanges of these are larger than a page of a store that pages by size.
-fn large(n: usize) -> Exchange {
-    turn_of(&format!("{n} {}", "x".repeat(600_000)))
-}
-
 /// The messages are those of the whole log as they were stored, not only of its window.
 pub async fn messages_are_those_of_the_log(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
@@ -18,18 +13,14 @@ pub async fn messages_are_those_of_the_log(fixture: &dyn Fixture) {
     assert_eq!(chat.conversation().exchanges().await.unwrap(), log);
 }
 
-/// A log larger than a page of the store is listed and copied as a whole.
-pub async fn a_large_log_is_listed_and_forked(fixture: &dyn Fixture) {
+/// A log larger than a page of the store is listed as a whole.
+pub async fn a_large_log_is_listed(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let log = chat.add_all((0..10).map(large)).await;
+    chat.add_all((0..10).map(large)).await;
     let messages = chat.conversation().messages().await.unwrap();
     assert_eq!(messages.len(), 20);
     let order: Vec<String> = messages.iter().step_by(2).map(|message| message.text()[..1].to_owned()).collect();
     assert_eq!(order.concat(), "0123456789");
-
-    let copy = chat.other();
-    assert_eq!(chat.conversation().fork(Seq::new(9), &copy.id).await.unwrap(), 9);
-    assert_eq!(copy.log().await, log[..9]);
 }
 
 /// An imported log ends its exchanges at assistant messages, continues turns, and may end with a question.
@@ -127,62 +118,44 @@ pub async fn a_reply_is_generated_again(fixture: &dyn Fixture) {
     assert_eq!(chat.log().await, log);
 }
 
-/// A fork has the same exchanges with all their fields, and no compaction. Both conversations continue independently.
-pub async fn a_fork_has_the_same_exchanges(fixture: &dyn Fixture) {
-    let chat = Chat::new(fixture).await;
-    let continuation = with!(
-        result_for(Seq::FIRST),
-        at: Timestamp::from_unix_millis(1),
-        tokens: Some(TokenCounts { counter: "c".into(), counts: vec![1, 2] }),
-        model: Some("m".into()),
-        finish_reason: Some("stop".into()),
-        usage: Some(Usage::new(3, 4)),
-        incomplete: true,
-        metadata: Some(Metadata::new(r#"{ "a": 1 }"#).unwrap()),
-    );
-    chat.add_all([call_of("what is it?"), turn_of("between"), continuation, turn_of("x"), turn_of("y")]).await;
-    chat.cut(NONE, summary_to(1, "before")).await;
+/// The handle forks the current log, with what is right for the copy of its profile's compaction, and says in a label
+/// where the copy is from. The log is not changed.
+pub async fn a_conversation_is_forked(fixture: &dyn Fixture) {
+    let owned = Owned::new(fixture).await;
+    let chat = owned.chat(&["acme", "a"]);
+    let log = chat.add_turns(5).await;
+    let small = profile("small");
+    let cuts = Cuts::new(with!(Cut::window_from(Seq::new(3)), cleared_before: Seq::new(5)))
+        .replacing(Some(Cut::window_from(Seq::new(1))));
+    chat.compact_as(&small, NONE, cuts.compact(small.clone(), NONE).unwrap()).await.unwrap();
     let before = chat.now().await;
-    let log = chat.log().await;
-    for (at, copied) in [(3, 3), (5, 5), (u64::MAX, 5), (1, 1)] {
-        let copy = chat.other();
-        assert_eq!(chat.conversation().fork(Seq::new(at), &copy.id).await.unwrap(), copied);
-        copy.assert_log(&log[..copied]).await;
-        let window = copy.now().await;
-        assert_eq!(window.compaction, None);
-        assert_ne!(window.revision.incarnation(), before.revision.incarnation());
+    let expected = |at| {
+        let cuts = cuts.truncated_to(at)?;
+        Some(cuts.compact(small.clone(), NONE).unwrap().stored_as(NONE.next()))
+    };
+    for (at, len) in [(5, 5), (4, 4), (3, 3), (1, 1), (u64::MAX, 5)] {
+        let copy = owned.chat(&["acme", "copy", &at.to_string()]);
+        let conversation = chat.store.forking().conversation(&chat.id).profile(small.clone());
+        assert_eq!(conversation.fork(Seq::new(at), &copy.id).await.unwrap(), len);
+        assert_eq!(copy.log().await, log[..len as usize]);
+        assert_eq!(copy.compaction_of(&small).await, expected(at));
+        assert_eq!(copy.compaction().await, None);
+        let from = owned.entry(&copy).await.labels.forked_from();
+        assert_eq!(from, Some((chat.id.clone(), Seq::new(len))));
         copy.add(turn_of("another way")).await;
     }
-    assert_eq!((chat.now().await, chat.log().await), (before, log));
+    chat.assert_unchanged(&before).await;
 }
 
-/// If there is nothing to copy, no conversation is created.
+/// If there is nothing to copy, the handle creates no conversation.
 pub async fn a_fork_of_nothing_creates_nothing(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let copy = chat.other();
-    assert_eq!(chat.conversation().fork(Seq::new(3), &copy.id).await.unwrap(), 0);
+    let conversation = chat.store.forking().conversation(&chat.id);
+    assert_eq!(conversation.fork(Seq::new(3), &copy.id).await.unwrap(), 0);
     chat.add_turns(1).await;
-    assert_eq!(chat.conversation().fork(Seq::FIRST, &copy.id).await.unwrap(), 0);
+    assert_eq!(conversation.fork(Seq::FIRST, &copy.id).await.unwrap(), 0);
     copy.assert_absent().await;
-}
-
-/// A fork into an existing conversation is refused, even into itself or an earlier fork. The existing one is not
-/// changed.
-pub async fn a_fork_does_not_change_existing_conversations(fixture: &dyn Fixture) {
-    let chat = Chat::new(fixture).await;
-    chat.add_turns(3).await;
-    let other = chat.other();
-    other.add_turns(1).await;
-    let earlier = chat.other();
-    chat.conversation().fork(Seq::new(1), &earlier.id).await.unwrap();
-    for existing in [&other, &earlier, &chat] {
-        let before = existing.now().await;
-        for at in [0, 2] {
-            let refused = chat.conversation().fork(Seq::new(at), &existing.id).await;
-            assert!(matches!(refused, Err(ForkError::Exists)), "{refused:?}");
-        }
-        assert_eq!(existing.now().await, before);
-    }
 }
 
 /// The handle keeps the last turns, or the last messages in whole turns. If there is no conversation, there is nothing
@@ -217,28 +190,6 @@ pub async fn the_messages_are_the_remaining_ones(fixture: &dyn Fixture) {
     let messages = conversation.messages().await.unwrap();
     assert_eq!(messages.len(), 18);
     assert!(messages[0].text().starts_with("1 "));
-}
-
-/// A fork of a pruned log has the remaining exchanges, from position 0 on.
-pub async fn a_pruned_log_is_forked(fixture: &dyn Fixture) {
-    let chat = Chat::new(fixture).await;
-    chat.add_all([call_of("a call that is removed"), turn_of("x")]).await;
-    chat.add_call(1).await;
-    chat.add(result_for(Seq::FIRST)).await;
-    chat.prune(PruneTo::From(Seq::new(1))).await;
-    for (at, copied) in [(0, 0), (1, 0), (3, 2), (u64::MAX, 4)] {
-        let copy = chat.other();
-        assert_eq!(chat.conversation().fork(Seq::new(at), &copy.id).await.unwrap(), copied);
-        let log = copy.log().await;
-        assert_eq!(log.len(), copied);
-        for (at, recorded) in log.iter().enumerate() {
-            assert_eq!((recorded.seq, recorded.exchange.opens_turn()), (Seq::new(at as u64), at < 2));
-        }
-        if copied == 4 {
-            assert_eq!(log[2].exchange.continues, Some(Seq::new(1)), "it continues the copied call");
-            assert!(log[3].is_moved(), "{:?}", log[3]);
-        }
-    }
 }
 
 /// An import continues after the remaining exchanges, and continues their open turn.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tower_chat_history_core::{Erase, HistoryStore, Prune, Truncate};
+use tower_chat_history_core::{Erase, Fork, HistoryStore, Prune, Truncate};
 
 /// Opens handles on one storage. Each behavior uses its own conversations, so all of them may share a storage.
 ///
@@ -24,8 +24,10 @@ pub struct Handle {
     store: Arc<dyn HistoryStore>,
     truncate: Option<Arc<dyn Truncate>>,
     prune: Option<Arc<dyn Prune>>,
+    fork: Option<Arc<dyn Fork>>,
     erase: Option<Arc<dyn Erase>>,
     pub(super) is_durable: bool,
+    forks_in_steps: bool,
     pub(super) refuses_sealed: bool,
 }
 
@@ -39,6 +41,11 @@ pub enum Capability {
     Truncate,
     /// The store can [prune](Prune) ([`Handle::prune`]).
     Prune,
+    /// The store can [fork](Fork) ([`Handle::fork`]).
+    Fork,
+    /// The store forks in one step. Only a store that has to encrypt each exchange anew cannot
+    /// ([`Handle::forks_in_steps`]).
+    ForkInOneStep,
     /// The store lists its conversations and [erases](Erase) them ([`Handle::erase`]).
     Erase,
     /// The store keeps exchanges that a wrapper has [encrypted]. Only a store that encrypts them itself cannot
@@ -52,20 +59,30 @@ impl Handle {
     /// Creates a handle on a store without optional abilities. A clone of an `Arc` of a store is a store, too.
     #[must_use]
     pub fn new(store: impl HistoryStore) -> Self {
-        let store = Arc::new(store);
-        Self { store, truncate: None, prune: None, erase: None, is_durable: false, refuses_sealed: false }
+        Self {
+            store: Arc::new(store),
+            truncate: None,
+            prune: None,
+            fork: None,
+            erase: None,
+            is_durable: false,
+            forks_in_steps: false,
+            refuses_sealed: false,
+        }
     }
 
-    /// Creates a handle on a store that truncates, prunes, lists and erases.
+    /// Creates a handle on a store that truncates, prunes, forks, lists and erases.
     #[must_use]
-    pub fn with_all<S: Truncate + Prune + Erase>(store: S) -> Self {
+    pub fn with_all<S: Truncate + Prune + Fork + Erase>(store: S) -> Self {
         let store = Arc::new(store);
         Self {
             store: Arc::<S>::clone(&store),
             truncate: Some(Arc::<S>::clone(&store)),
             prune: Some(Arc::<S>::clone(&store)),
+            fork: Some(Arc::<S>::clone(&store)),
             erase: Some(store),
             is_durable: false,
+            forks_in_steps: false,
             refuses_sealed: false,
         }
     }
@@ -81,6 +98,22 @@ impl Handle {
     #[must_use]
     pub fn prune(mut self, store: impl Prune) -> Self {
         self.prune = Some(Arc::new(store));
+        self
+    }
+
+    /// Says that the store can fork.
+    #[must_use]
+    pub fn fork(mut self, store: impl Fork) -> Self {
+        self.fork = Some(Arc::new(store));
+        self
+    }
+
+    /// Says that the store forks exchange by exchange, because it encrypts each one for the copy. A part of the copy
+    /// can then be seen, a repeat does not find the copy of an earlier call, and the copy has the times of its
+    /// exchanges.
+    #[must_use]
+    pub fn forks_in_steps(mut self) -> Self {
+        self.forks_in_steps = true;
         self
     }
 
@@ -114,6 +147,8 @@ impl Handle {
             Capability::Durable => self.is_durable,
             Capability::Truncate => self.truncate.is_some(),
             Capability::Prune => self.prune.is_some(),
+            Capability::Fork => self.fork.is_some(),
+            Capability::ForkInOneStep => !self.forks_in_steps,
             Capability::Erase => self.erase.is_some(),
             Capability::Sealed => !self.refuses_sealed,
         }
@@ -129,6 +164,10 @@ impl Handle {
 
     pub(super) fn pruning(&self) -> &Arc<dyn Prune> {
         self.prune.as_ref().expect("the store cannot prune: list it after `without: [Prune]`")
+    }
+
+    pub(super) fn forking(&self) -> &Arc<dyn Fork> {
+        self.fork.as_ref().expect("the store cannot fork: list it after `without: [Fork]`")
     }
 
     pub(super) fn erasing(&self) -> &Arc<dyn Erase> {

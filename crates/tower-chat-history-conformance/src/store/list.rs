@@ -180,13 +180,10 @@ macro_rules! __conformance_list {
                 an_erasure_removes_recalled_messages_that_cite_removed_exchanges [Prune]
                 an_erasure_removes_recalled_messages_that_cite_other_conversations [Prune]
                 a_prune_keeps_recalled_messages_until_derived_data_is_erased [Prune]
-                recalled_messages_are_forked [Prune]
             }
             provenance [] {
                 a_provenance_comes_back
                 an_erasure_removes_provenances [Prune]
-                provenances_are_forked
-                provenances_of_a_pruned_log_are_forked [Prune]
             }
             dialect [] {
                 elements_come_back
@@ -194,12 +191,12 @@ macro_rules! __conformance_list {
                 every_field_of_an_exchange_comes_back
                 a_truncation_leaves_the_others_unchanged [Truncate]
                 a_prune_leaves_elements_unchanged [Prune]
-                a_fork_has_the_same_elements
+                a_fork_has_the_same_elements [Fork]
                 a_deleted_conversation_can_return_in_another_dialect
             }
             conversation [] {
                 messages_are_those_of_the_log
-                a_large_log_is_listed_and_forked
+                a_large_log_is_listed
                 an_import_keeps_turns
                 an_import_continues_the_log
                 instructions_are_not_imported
@@ -207,12 +204,10 @@ macro_rules! __conformance_list {
                 a_conversation_is_truncated [Truncate]
                 the_last_exchange_is_taken [Truncate]
                 a_reply_is_generated_again [Truncate]
-                a_fork_has_the_same_exchanges
-                a_fork_of_nothing_creates_nothing
-                a_fork_does_not_change_existing_conversations
+                a_conversation_is_forked [Fork, Erase]
+                a_fork_of_nothing_creates_nothing [Fork]
                 a_conversation_keeps_its_end [Prune]
                 the_messages_are_the_remaining_ones [Prune]
-                a_pruned_log_is_forked [Prune]
                 a_pruned_log_is_imported_into [Prune]
             }
             reopen [Durable] {
@@ -277,6 +272,42 @@ macro_rules! __conformance_list {
                 derived_data_of_an_earlier_prune_is_erased
                 calls_in_flight_restore_nothing
                 a_whole_log_has_no_derived_data_to_erase
+            }
+            fork [Fork] {
+                the_exchanges_before_the_position_are_copied
+                a_position_beyond_the_end_copies_everything
+                a_fork_of_nothing_creates_nothing
+                a_fork_within_a_turn_leaves_it_open
+                positions_of_a_pruned_log_stay [Prune]
+                recalled_messages_of_others_are_not_copied [Prune]
+                encrypted_content_is_copied [Sealed]
+                the_compaction_is_the_first_one
+                existing_conversations_are_not_changed
+                only_its_incarnation_is_forked
+                a_changed_log_is_gone [Truncate, Prune]
+                a_copy_that_was_deleted_is_gone
+                an_erasure_refuses_copies_under_its_prefix [Erase]
+                a_repeat_finds_its_copy [ForkInOneStep]
+                one_of_several_forks_wins
+                a_racing_first_turn_wins_or_conflicts
+                racing_appends_are_copied_or_not
+                a_racing_deletion_leaves_all_or_nothing
+                readers_see_a_whole_copy [ForkInOneStep]
+                a_dropped_fork_is_done_or_not [ForkInOneStep]
+                a_large_log_is_copied
+                a_copy_persists [Durable]
+            }
+            copy [Fork] {
+                both_continue_independently
+                one_outlives_the_other
+                a_copy_is_forked
+                a_deleted_conversation_can_return_as_a_copy
+                loads_of_the_copy_are_limited
+                the_copy_is_truncated [Truncate]
+                the_copy_is_pruned [Prune]
+                the_copy_is_listed [Erase]
+                the_time_is_that_of_the_fork [Erase, ForkInOneStep]
+                the_copy_is_erased [Erase]
             }
             listing [Erase] {
                 conversations_are_listed
@@ -344,8 +375,8 @@ macro_rules! __conformance_list {
 /// into its own module. The [suite's documentation](crate::store) has an example.
 ///
 /// If the store lacks a [`Capability`](crate::store::Capability), list it after `without: [Durable, Truncate, Prune,
-/// Erase, Sealed]`. The tests that need it are then ignored. If it is not listed, they fail, so that no test passes
-/// without testing anything.
+/// Fork, ForkInOneStep, Erase, Sealed]`. The tests that need it are then ignored. If it is not listed, they fail, so
+/// that no test passes without testing anything.
 #[macro_export]
 macro_rules! conformance_tests {
     ($(#[$attribute:meta])+ $fixture:expr $(, without: [$($lacking:ident),* $(,)?])? $(,)?) => {
@@ -404,6 +435,12 @@ macro_rules! __conformance_test {
     };
     ([Prune $($left:ident)*] $lacking:tt [Prune] $also:tt $test:tt) => {
         $crate::__conformance_test! { @ [#[ignore = "the store cannot prune"]] $test }
+    };
+    ([Fork $($left:ident)*] $lacking:tt [Fork] $also:tt $test:tt) => {
+        $crate::__conformance_test! { @ [#[ignore = "the store cannot fork"]] $test }
+    };
+    ([ForkInOneStep $($left:ident)*] $lacking:tt [ForkInOneStep] $also:tt $test:tt) => {
+        $crate::__conformance_test! { @ [#[ignore = "the store does not fork in one step"]] $test }
     };
     ([Erase $($left:ident)*] $lacking:tt [Erase] $also:tt $test:tt) => {
         $crate::__conformance_test! { @ [#[ignore = "the store neither lists nor erases"]] $test }

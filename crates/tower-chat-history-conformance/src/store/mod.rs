@@ -27,7 +27,7 @@
 //! conformance_tests! {
 //!     #[tokio::test]
 //!     MyFixture { path: "a temporary one".into() },
-//!     without: [Truncate, Prune, Erase]
+//!     without: [Truncate, Prune, Fork, Erase]
 //! }
 //! ```
 //!
@@ -88,12 +88,14 @@ pub mod compact_with_append;
 pub mod compaction;
 pub mod content;
 pub mod conversation;
+pub mod copy;
 pub mod deletion;
 pub mod dialect;
 pub mod epochs;
 pub mod erase;
 pub mod erase_race;
 pub mod first;
+pub mod fork;
 pub mod idempotent;
 pub mod isolation;
 pub mod kept;

@@ -10,7 +10,7 @@ pub(super) fn recalling(text: &str, cited: &[u64]) -> Exchange {
 }
 
 /// Returns an exchange whose recalled messages cite a position of another conversation, and then these of the same log.
-fn recalling_other(text: &str, cited: &[u64]) -> Exchange {
+pub(super) fn recalling_other(text: &str, cited: &[u64]) -> Exchange {
     let other = ConversationId::new(["other/1", text]).unwrap();
     let mut exchange = recalling(text, cited);
     if let Some(recalled) = &mut exchange.recalled {
@@ -102,23 +102,4 @@ pub async fn a_prune_keeps_recalled_messages_until_derived_data_is_erased(fixtur
     chat.forget(PruneTo::LastTurns(1)).await;
     forget_recalled(&mut log[0]);
     assert_eq!(chat.log().await, log);
-}
-
-/// A fork has the recalled messages, with the positions of the copied log. Those that cite a pruned exchange or another
-/// conversation are left out.
-pub async fn recalled_messages_are_forked(fixture: &dyn Fixture) {
-    let chat = Chat::new(fixture).await;
-    chat.add_turns(3).await;
-    let cites = recalling("cites", &[2]);
-    let mut expected = cites.recalled.clone();
-    chat.add_all([cites, recalling("cites a pruned one", &[1, 2]), recalling_other("cites another", &[])]).await;
-    chat.prune(PruneTo::From(Seq::new(2))).await;
-
-    let copy = chat.other();
-    chat.conversation().fork(Seq::new(9), &copy.id).await.unwrap();
-    if let Some(recalled) = &mut expected {
-        recalled.citations[0].seq = Seq::FIRST;
-    }
-    let copied: Vec<_> = copy.log().await.into_iter().map(|recorded| recorded.exchange.recalled.clone()).collect();
-    assert_eq!(copied, [None, expected, None, None]);
 }

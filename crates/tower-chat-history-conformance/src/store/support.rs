@@ -5,11 +5,12 @@ use std::{pin::pin, sync::Arc, task::Poll};
 pub(super) use futures_util::future::{join, join_all};
 pub(super) use tower_chat_history_core::{
     Append, Appended, Bound, CallId, Citation, Closes, Compact, CompactOutcome, Compaction, CompactionVersion,
-    Conversation, ConversationId, Cursor, Cut, Derived, Dialect, Digest, Epoch, Exchange, ExchangeId, Expect,
-    ForkError, HistoryStore, HistoryStoreExt, ImportError, Incarnation, Index, KnownState, Labels, LabelsOutcome,
-    LabelsVersion, Listed, Load, LoadLimit, Loaded, Message, MessageError, Metadata, Origin, Page, PageBack, Part,
-    Prefix, Profile, PromptDigests, Provenance, Prune, PruneTo, Pruned, Recalled, Recorded, Removed, Revision, Role,
-    Seq, Space, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window,
+    Conversation, ConversationId, Cursor, Cut, Cuts, Derived, Dialect, Digest, Epoch, Exchange, ExchangeId, Expect,
+    Fork, ForkTo, Forked, HistoryStore, HistoryStoreExt, ImportError, Incarnation, Index, KnownState, Labels,
+    LabelsOutcome, LabelsVersion, Listed, Load, LoadLimit, Loaded, Message, MessageError, Metadata, Origin, Page,
+    PageBack, Part, Prefix, Profile, PromptDigests, Provenance, Prune, PruneTo, Pruned, Recalled, Recorded, Removed,
+    Revision, Role, Seq, Space, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage,
+    Window,
 };
 
 pub(super) use super::{Fixture, Handle, owned::*};
@@ -337,6 +338,26 @@ impl Chat {
     }
 }
 
+/// Forks.
+impl Chat {
+    pub(super) async fn fork_in(&self, incarnation: Incarnation, to: ForkTo) -> Result<Forked, StoreError> {
+        self.store.forking().fork(&self.id, incarnation, to).await
+    }
+
+    /// Forks the current log.
+    pub(super) async fn fork_to(&self, to: ForkTo) -> Result<Forked, StoreError> {
+        self.fork_in(self.incarnation().await, to).await
+    }
+
+    /// Copies the exchanges before this position, of which there is one, into a new conversation.
+    pub(super) async fn fork(&self, before: u64) -> Self {
+        let copy = self.other();
+        let forked = self.fork_to(ForkTo::new(copy.id.clone(), Seq::new(before))).await.unwrap();
+        assert_eq!(forked, Forked::new(Some(copy.revision().await)));
+        copy
+    }
+}
+
 /// Returns an id that no other behavior uses.
 pub(super) fn unused_id() -> ConversationId {
     ConversationId::new(["conformance", ExchangeId::generate().as_str()]).unwrap()
@@ -356,6 +377,11 @@ pub(super) fn exchange_of(messages: impl IntoIterator<Item = Message>) -> Exchan
 /// Returns an exchange of a question and an answer.
 pub(super) fn turn_of(text: &str) -> Exchange {
     exchange_of([Message::user(text), Message::assistant(format!("re: {text}"))])
+}
+
+/// Returns a large turn. Six of them are larger than a page of a store that pages by size.
+pub(super) fn large(n: usize) -> Exchange {
+    turn_of(&format!("{n} {}", "x".repeat(600_000)))
 }
 
 /// Returns a turn that ends with a call, to be continued.
@@ -468,9 +494,9 @@ pub(super) async fn must_land<T, F: Future<Output = Option<T>> + Send>(mut part:
     panic!("the first turn is stored, because its conversation was not erased");
 }
 
-/// Returns `None` if an append was refused with `Gone`, for [`must_land`].
+/// Returns `None` if an append or a fork was refused with `Gone`, for [`must_land`].
 #[track_caller]
-pub(super) fn landed(result: Result<Appended, StoreError>) -> Option<Appended> {
+pub(super) fn landed<T>(result: Result<T, StoreError>) -> Option<T> {
     match result {
         Err(StoreError::Gone) => None,
         result => Some(result.unwrap()),

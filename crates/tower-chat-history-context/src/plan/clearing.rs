@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use tower_chat_history_core::{CallId, Message, Seq};
 
-use super::{
-    FitBudget,
-    item::{Item, Round},
-};
+use super::item::{Item, Round};
 use crate::budget::ClearResults;
 
+/// Counts the tokens of a message.
+type Cost<'a> = &'a dyn Fn(&Message) -> u64;
+
 /// Clears the results of all rounds that are followed by an exchange before this position.
-pub(super) fn apply(items: &mut [Item], clear: &ClearResults, budget: &FitBudget<'_>, before: Seq) {
+pub(super) fn apply(items: &mut [Item], clear: &ClearResults, cost: Cost<'_>, before: Seq) {
     let cleared: Vec<(usize, Message)> =
-        clearable(items, clear, budget, Seq::FIRST, before).map(|(at, message, _)| (at, message)).collect();
+        clearable(items, clear, cost, Seq::FIRST, before).map(|(at, message, _)| (at, message)).collect();
     for (at, message) in cleared {
         items[at].message = message;
     }
@@ -27,7 +27,7 @@ pub(super) fn apply(items: &mut [Item], clear: &ClearResults, budget: &FitBudget
 pub(super) fn position(
     items: &[Item],
     clear: &ClearResults,
-    budget: &FitBudget<'_>,
+    cost: Cost<'_>,
     (from, end): (Seq, Seq),
     wanted: u64,
 ) -> Seq {
@@ -42,7 +42,7 @@ pub(super) fn position(
         None => return from,
     };
     let (mut position, mut freed) = (from, 0_u64);
-    for (at, _, tokens) in clearable(items, clear, budget, from, end) {
+    for (at, _, tokens) in clearable(items, clear, cost, from, end) {
         let Some(round) = items[at].round else { continue };
         // The results of a round have the same position, so they are cleared together.
         if freed >= wanted && round.followed >= position {
@@ -59,7 +59,7 @@ pub(super) fn position(
 fn clearable<'a>(
     items: &'a [Item],
     clear: &'a ClearResults,
-    budget: &'a FitBudget<'_>,
+    cost: Cost<'a>,
     from: Seq,
     to: Seq,
 ) -> impl Iterator<Item = (usize, Message, u64)> + 'a {
@@ -69,7 +69,7 @@ fn clearable<'a>(
         let cleared = is_between.then(|| clear.clear(message, &|id| names.by_id.get(id).copied())).flatten();
         names.note(message, *round);
         let cleared = cleared?;
-        let freed = (budget.cost)(message).checked_sub((budget.cost)(&cleared)).filter(|freed| *freed > 0)?;
+        let freed = cost(message).checked_sub(cost(&cleared)).filter(|freed| *freed > 0)?;
         Some((at, cleared, freed))
     })
 }

@@ -131,7 +131,7 @@ mod tests {
             recall_reserve: None,
             recalls_others: false,
             leaves_out_recalled: false,
-            conditions: Conditions::UNKNOWN,
+            conditions: Conditions::unknown(),
             budget: Some(budget),
         };
         match plan(&input) {

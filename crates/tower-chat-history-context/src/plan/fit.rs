@@ -65,7 +65,7 @@ pub(super) struct Window<'a> {
 
 impl Window<'_> {
     /// Leaves out the reasoning that is not valid in the prompt under the cut.
-    fn apply_rule(&mut self, log: &WindowIndex<'_>) -> Reasoning {
+    pub(super) fn apply_rule(&mut self, log: &WindowIndex<'_>) -> Reasoning {
         let Self { items, exchanges, cut, summary, conditions, .. } = self;
         Rule { call: *conditions, summary: *summary, exchanges, cut, log }.apply(items)
     }
@@ -78,7 +78,7 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
     let cost = |message: &Message| (budget.cost)(message);
     let cleared = log.index(cut.cleared_before);
     if let Some(clear) = budget.clear {
-        clearing::apply(&mut window.items, clear, budget, log.seq(cleared));
+        clearing::apply(&mut window.items, clear, budget.cost, log.seq(cleared));
     }
     let reasoning = window.apply_rule(&log);
     let mut items = window.items;
@@ -128,8 +128,8 @@ pub(super) fn fit(mut window: Window<'_>, budget: &FitBudget<'_>) -> Result<Fit,
     }
     if let Some(clear) = budget.clear {
         let wanted = search.tokens_to_clear(lasting).max(if lasting { clear.at_least } else { 0 });
-        let position = clearing::position(&items, clear, budget, (log.seq(cleared), log.seq(log.len)), wanted);
-        clearing::apply(&mut items, clear, budget, position);
+        let position = clearing::position(&items, clear, budget.cost, (log.seq(cleared), log.seq(log.len)), wanted);
+        clearing::apply(&mut items, clear, budget.cost, position);
         search.sizes = log.sizes(&items, cost);
         outcome.trimming.cleared_results = log.index(position) > cleared;
         if lasting {
@@ -192,7 +192,7 @@ pub(super) fn unlimited(mut window: Window<'_>) -> Fit {
 
 /// Returns what is kept of these items in a window that starts at `window` and leaves out the rounds that are followed
 /// by an exchange before `rounds`.
-fn kept(items: Vec<Item>, window: Seq, rounds: Seq) -> Vec<Item> {
+pub(super) fn kept(items: Vec<Item>, window: Seq, rounds: Seq) -> Vec<Item> {
     // Between two compactions, all items are kept.
     if items.iter().all(|item| item.is_kept(window, rounds)) {
         return items;

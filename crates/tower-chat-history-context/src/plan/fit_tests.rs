@@ -186,7 +186,7 @@ impl Policy {
             recalls_others: false,
             spare: 0,
             leaves_out_recalled: false,
-            conditions: Conditions::UNKNOWN,
+            conditions: Conditions::unknown(),
             budget,
         };
         if recall_reserve.is_some() { super::plan(&call) } else { plan(&call) }
@@ -304,7 +304,7 @@ proptest! {
                 let window = window(&log, Some(&cut));
                 let call = PlanInput { history: History::Window(&window), summary: None, summary_tokens: 0, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, recall_reserve: None, recalls_others: false,
             spare: 0, leaves_out_recalled: false,
-            conditions: Conditions::UNKNOWN, budget: None };
+            conditions: Conditions::unknown(), budget: None };
                 let kept = policy.cost.total(&plan_of(&call).fit.window);
                 most = most.max(Some(kept).filter(|kept| *kept <= room));
             }

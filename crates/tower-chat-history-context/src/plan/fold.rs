@@ -1,5 +1,7 @@
 //! The fold of a window: the messages of the [view](crate::view), each with its exchange and its round.
 
+use std::num::NonZeroU32;
+
 use tower_chat_history_core::{Closes, Exchange, Message, OpenCalls, Placed, Recorded, Role, Rounds, Seq};
 
 use super::{
@@ -20,6 +22,8 @@ pub(super) struct Folded {
     members: Vec<Member>,
     /// The position after the last exchange.
     next: Seq,
+    /// The positions of the exchanges that gave way to another attempt to answer the same calls.
+    gave_way: Vec<Seq>,
     /// True if every exchange was added as a plain one. No item then has calls or results of the provider, and no
     /// instruction needs a reply.
     has_only_plain_exchanges: bool,
@@ -45,6 +49,7 @@ struct Member {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     seq: Seq,
+    number: Option<NonZeroU32>,
     is_recalled: bool,
     is_reply: bool,
     /// True for the elements of a reply with calls, except messages of the user.
@@ -66,6 +71,7 @@ impl Folded {
             rounds: Vec::new(),
             members: Vec::new(),
             next,
+            gave_way: Vec::new(),
             has_only_plain_exchanges: true,
         };
         for recorded in exchanges {
@@ -86,7 +92,7 @@ impl Folded {
         let begun = self.state.begin(recorded);
         self.truncate_to(begun.back_to);
         if let Some(recalled) = recalled {
-            let place = Place { seq: *seq, is_recalled: true, is_reply: false, is_of_round: false };
+            let place = Place { seq: *seq, number: None, is_recalled: true, is_reply: false, is_of_round: false };
             self.push(&recalled.message, &[], place);
         }
         let asks = exchange.reply().iter().any(|message| !message.tool_calls().is_empty());
@@ -94,7 +100,7 @@ impl Folded {
         for (at, message) in exchange.messages.iter().enumerate() {
             let is_reply = at >= reply_start;
             let is_of_round = asks && is_reply && *message.role() != Role::User;
-            let place = Place { seq: *seq, is_recalled: false, is_reply, is_of_round };
+            let place = Place { seq: *seq, number: number(at), is_recalled: false, is_reply, is_of_round };
             self.push(message, &exchange.messages[at + 1..], place);
         }
         self.state.end(begun);
@@ -107,7 +113,8 @@ impl Folded {
         }
         let reply_start = exchange.input().len();
         for (at, message) in exchange.messages.iter().enumerate() {
-            self.items.push(Item { is_reply: at >= reply_start, ..Item::new(message.clone(), seq) });
+            let is_reply = at >= reply_start;
+            self.items.push(Item { number: number(at), is_reply, ..Item::new(message.clone(), seq) });
         }
     }
 
@@ -123,8 +130,8 @@ impl Folded {
         if let Some(round) = self.place(&message, place, has_substitutes) {
             self.members.push(Member { item: self.items.len(), round });
         }
-        let Place { seq, is_recalled, is_reply, .. } = place;
-        self.items.push(Item { is_recalled, is_reply, ..Item::new(message, seq) });
+        let Place { seq, number, is_recalled, is_reply, .. } = place;
+        self.items.push(Item { number, is_recalled, is_reply, ..Item::new(message, seq) });
     }
 
     /// Adds the constant results of calls of the newest round.
@@ -182,7 +189,7 @@ impl Folded {
     /// Removes the items from index `len` on, if there are any.
     fn truncate_to(&mut self, len: Option<usize>) {
         let Some((len, removed)) = len.and_then(|len| Some((len, self.items.get(len)?.seq))) else { return };
-        self.items.truncate(len);
+        self.gave_way.extend(self.items.drain(len..).map(|item| item.seq));
         while self.members.pop_if(|member| member.item >= len).is_some() {}
         while self.rounds.pop_if(|found| found.begins_at >= len).is_some() {}
         // If the attempt to continue a paused reply is removed, an earlier exchange follows the newest round.
@@ -195,6 +202,11 @@ impl Folded {
     pub(super) fn make_way_for(&mut self, input: &[Message]) {
         let remaining = self.state.make_way_for(input);
         self.truncate_to(remaining);
+    }
+
+    /// Returns the positions of the exchanges that gave way to another attempt to answer the same calls.
+    pub(super) fn gave_way(&self) -> &[Seq] {
+        &self.gave_way
     }
 
     /// Returns the state after the last exchange.
@@ -243,6 +255,11 @@ impl Folded {
         open(&mut items);
         items
     }
+}
+
+/// Returns the number of the message at this index of an exchange.
+fn number(index: usize) -> Option<NonZeroU32> {
+    NonZeroU32::MIN.checked_add(u32::try_from(index).ok()?)
 }
 
 /// Adds the message that must be sent before the first one, if there is one.

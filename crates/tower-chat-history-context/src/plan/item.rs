@@ -1,5 +1,7 @@
 //! The messages of a window, each with its exchange and its round.
 
+use std::num::NonZeroU32;
+
 use tower_chat_history_core::{Message, Seq};
 
 /// A message of the [view](crate::view), with its exchange and its round.
@@ -8,6 +10,9 @@ pub(super) struct Item {
     pub(super) message: Message,
     /// The position of its exchange.
     pub(super) seq: Seq,
+    /// The number of the message in its exchange, counted from 1. `None` if it is not one of the exchange's messages:
+    /// recalled messages, and constant ones.
+    pub(super) number: Option<NonZeroU32>,
     /// The round that it belongs to: it is an element of a reply with calls, or has results. Substitutes for missing
     /// results belong to it too. A message that stands for everything before it belongs to a round only if it has
     /// calls.
@@ -44,6 +49,7 @@ impl Item {
         Self {
             message,
             seq,
+            number: None,
             round: None,
             rest: None,
             is_recalled: false,

@@ -4,6 +4,7 @@ mod call_budget;
 mod clearing;
 mod cutoff_search;
 mod error;
+pub mod explain;
 mod fallbacks;
 mod fit;
 #[cfg(test)]
@@ -35,7 +36,7 @@ mod trimming_tests;
 mod unreplied;
 mod window_index;
 
-use tower_chat_history_core::{Cut, LoadLimit, Message, Origin, Seq};
+use tower_chat_history_core::{Cut, LoadLimit, Message, Origin, Recorded, Seq};
 
 pub use self::{
     call_budget::{CallBudget, FitBudget},
@@ -55,8 +56,10 @@ pub use self::{
 use self::{
     fold::Folded,
     input::{check_continued, check_input},
+    item::Item,
     load_limit::cut_truncated,
 };
+use crate::request::RequestInfo;
 
 /// The plan of a call: the messages to send before the input, and the values that are recorded with the exchange.
 #[derive(Debug, Default)]
@@ -140,15 +143,11 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     if let Some(position) = folded.open_calls_in(input) {
         return Err(InputError::Resent { position }.into());
     }
-    if superseded > 0 {
-        if on_open_turn == OnOpenTurn::Reject {
-            return Err(InputError::TurnOpen { calls: superseded }.into());
-        }
-        folded.close();
+    if superseded > 0 && on_open_turn == OnOpenTurn::Reject {
+        return Err(InputError::TurnOpen { calls: superseded }.into());
     }
     let continues = folded.state().asked().filter(|_| answers);
-    let mut items = folded.into_items(answers && input.iter().all(Message::is_tool_result));
-    unreplied::end_rounds(&mut items, exchanges, !answers, call.conditions.request);
+    let items = before_input(folded, exchanges, input, answers, call.conditions.request);
     // Only an input that opens a turn gets recalled messages, so they are never between a call and its result.
     let recall_reserve = call.recall_reserve.filter(|_| !answers);
     // Without the log, nothing is known about the conversation, not even if it exists.
@@ -200,6 +199,22 @@ fn plan_once(call: &PlanInput<'_>) -> Result<Plan, FitError> {
     })
 }
 
+/// Returns the items of these exchanges before an input, which `answers` the open calls or opens a turn.
+fn before_input(
+    mut folded: Folded,
+    exchanges: &[Recorded],
+    input: &[Message],
+    answers: bool,
+    request: &RequestInfo,
+) -> Vec<Item> {
+    if !answers {
+        folded.close();
+    }
+    let mut items = folded.into_items(answers && input.iter().all(Message::is_tool_result));
+    unreplied::end_rounds(&mut items, exchanges, !answers, request);
+    items
+}
+
 /// Returns the cut that the window should have after a call. The exchanges that it leaves out can then be summarized in
 /// advance. `origin` is that of the next call, whose prompt lacks everything that this origin cannot read. Returns
 /// `None` if the window can stay as it is, or if its last turn is still open.
@@ -215,7 +230,7 @@ pub fn next_cut(window: &LoadedWindow, limit: LoadLimit, budget: &FitBudget<'_>,
     }
     let watermarks = budget.watermarks.as_if_due();
     // The head of the next prompt is not known yet. Without reasoning, the sizes are the smallest possible ones.
-    let (items, conditions) = (folded.into_items(false), Conditions { origin, ..Conditions::UNKNOWN });
+    let (items, conditions) = (folded.into_items(false), Conditions { origin, ..Conditions::unknown() });
     let window = fit::Window { items, exchanges, cut: &cut, continues: None, summary: None, conditions };
     let fit = fit::fit(window, &FitBudget { watermarks, ..*budget }).ok()?;
     fit.cut.or(truncated)
@@ -250,7 +265,7 @@ mod tests {
             recalls_others: false,
             spare: 0,
             leaves_out_recalled: false,
-            conditions: Conditions::UNKNOWN,
+            conditions: Conditions::unknown(),
             budget: None,
         }
     }

@@ -16,7 +16,8 @@ use crate::request::RequestInfo;
 /// out within the turn stays left out.
 #[must_use]
 pub fn pinned(window: &LoadedWindow, input: &[Message], request: &RequestInfo) -> Option<Cut> {
-    if !continues_turn(input) || window.exchanges.iter().all(|recorded| recorded.exchange.provenance.is_none()) {
+    let is_bound = |recorded: &Recorded| recorded.exchange.is_bound_to_prompt();
+    if !continues_turn(input) || !window.exchanges.iter().any(is_bound) {
         return None;
     }
     let asked = NewestRound::of(&window.exchanges).asked()?;
@@ -25,8 +26,8 @@ pub fn pinned(window: &LoadedWindow, input: &[Message], request: &RequestInfo) -
     let none = Cut::default();
     let stored = window.cut().unwrap_or(&none);
     let from = if request.may_drop_reasoning { stored.reasoning_from } else { Seq::FIRST };
-    let is_bound = |recorded: &&Recorded| recorded.seq >= from && digests_of_reply(&recorded.exchange).is_some();
-    let mut sent_under = turn.iter().rfind(is_bound)?.exchange.provenance.as_ref()?.cut;
+    let newest = turn.iter().rfind(|recorded| recorded.seq >= from && digests_of_reply(&recorded.exchange).is_some());
+    let mut sent_under = newest?.exchange.provenance.as_ref()?.cut;
     sent_under.encrypted_from = sent_under.encrypted_from.max(stored.encrypted_from);
     let is_loaded = is_under(sent_under, stored, &window.exchanges) && !window.truncated;
     if is_loaded || sent_under.window_start > turn.first()?.seq {

@@ -1,6 +1,6 @@
-//! The provenance of a reply: the conditions under which it was made.
+//! The provenance of a reply: how its prompt was made.
 
-use tower_chat_history_core::{Digest, Exchange, Message, Origin, Positions, PromptDigests, Provenance, Seq};
+use tower_chat_history_core::{Digest, Message, Origin, Positions, PromptDigests, Provenance, Seq};
 
 use crate::request::RequestInfo;
 
@@ -12,12 +12,17 @@ pub const RENDERER: u32 = 1;
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions<'a> {
     pub request: &'a RequestInfo,
+    /// The [digest](RequestInfo::digest) of the request's head.
+    pub head: Digest,
     pub origin: &'a Origin,
 }
 
 impl Conditions<'static> {
-    /// The conditions of a call of which nothing is known.
-    pub const UNKNOWN: Self = Self { request: &UNKNOWN_REQUEST, origin: &UNKNOWN_ORIGIN };
+    /// Returns the conditions of a call of which nothing is known.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self { request: &UNKNOWN_REQUEST, head: Digest::default(), origin: &UNKNOWN_ORIGIN }
+    }
 }
 
 static UNKNOWN_REQUEST: RequestInfo = RequestInfo::new();
@@ -32,21 +37,15 @@ pub struct SentPrompt<'a> {
     pub under: Positions,
     /// The position of the log's next exchange when the prompt was made. `None` if the log was not loaded.
     pub next: Option<Seq>,
+    /// The estimated size of the prompt in tokens, if it was counted.
+    pub tokens: Option<u64>,
 }
 
-/// Returns the provenance of an exchange whose reply was made after this prompt. Returns `None` if no part of its
-/// messages is bound to its prompt or its origin. The provenance has no digests if no part of the reply is bound to its
-/// prompt.
+/// Returns the provenance of a reply that was made after this prompt.
 #[must_use]
-pub fn provenance(exchange: &Exchange, prompt: SentPrompt<'_>, call: Conditions<'_>) -> Option<Provenance> {
-    if !exchange.messages.iter().any(is_ruled) {
-        return None;
-    }
-    let digests = exchange.is_bound_to_prompt().then(|| {
-        let head = call.request.digest();
-        PromptDigests::new(head, digest_after(head, prompt.messages))
-    });
-    Some(Provenance::new(RENDERER, prompt.under, call.origin.clone()).digests(digests).made_at(prompt.next))
+pub fn provenance(call: Conditions<'_>, prompt: SentPrompt<'_>) -> Provenance {
+    let digests = PromptDigests::new(call.head, digest_after(call.head, prompt.messages));
+    Provenance::new(RENDERER, prompt.under, digests, call.origin.clone()).made_at(prompt.next).tokens(prompt.tokens)
 }
 
 /// Returns the digest of a prompt that continues with these messages.

@@ -23,8 +23,6 @@
 //! The rule depends only on earlier messages. With the same head, cut and origin, the prompt of a longer log therefore
 //! begins with the prompt of the shorter one.
 
-use std::cell::LazyCell;
-
 use tower_chat_history_core::{Bound, Cut, Digest, Exchange, Message, PromptDigests, Recorded, Seq};
 
 use super::{
@@ -64,9 +62,8 @@ impl Rule<'_> {
         if !items.iter().any(Item::is_ruled) {
             return reasoning;
         }
-        let head = LazyCell::new(|| self.call.request.digest());
         let newest = self.exchanges.iter().rev().find_map(|recorded| digests_of_reply(&recorded.exchange));
-        reasoning.head_changed = newest.is_some_and(|newest| newest.head != *head);
+        reasoning.head_changed = newest.is_some_and(|newest| newest.head != self.call.head);
         let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
         if !items.iter().any(Item::depends_on_prefix) {
             reasoning.left_out = self.apply_to_origins(items);
@@ -74,7 +71,7 @@ impl Rule<'_> {
         }
         let open_turn = self.log.continues.then(|| self.log.seq(self.log.most.window));
         let mut is_turn_bound = false;
-        let mut digest = digest_after(*head, self.summary);
+        let mut digest = digest_after(self.call.head, self.summary);
         let mut restart = Restart::default();
         let mut next = 0;
         while let Some(group) = Group::at(items, next) {
@@ -100,7 +97,7 @@ impl Rule<'_> {
             };
             let mut from = start;
             if (start..end).map(read).fold(false, |any, restarts| any | restarts) {
-                (from, digest, reasoning.restarts) = (restart.start, *head, true);
+                (from, digest, reasoning.restarts) = (restart.start, self.call.head, true);
             }
             let left = items[from..end].iter().filter(|item| !item.is_left_out);
             let sent = left.filter_map(|item| item.message_in(window, rounds));
@@ -145,8 +142,7 @@ impl Rule<'_> {
         // If another exchange was stored in the meantime, the prompt did not have it. The cut does not matter: it may
         // leave that exchange out, but the prompt would change once more after the cut.
         let has_all = provenance.made_at.is_some_and(|next| next >= *seq);
-        let made_after = provenance.digests.map(|digests| digests.prompt);
-        let is_kept = before.is_some() && before == made_after && *seq >= self.cut.reasoning_from;
+        let is_kept = before == Some(provenance.digests.prompt) && *seq >= self.cut.reasoning_from;
         let is_left_out = |item: &Item| !has_all && item.message.index().restarts;
         let prefix = if first.is_reply && origin && is_kept {
             let end = items.iter().position(is_left_out).unwrap_or(items.len());
@@ -180,7 +176,8 @@ impl Validity {
 
 /// Returns the digests of the prompt of an exchange whose reply is bound to it.
 pub(super) fn digests_of_reply(exchange: &Exchange) -> Option<PromptDigests> {
-    exchange.provenance.as_ref().filter(|_| exchange.is_bound_to_prompt())?.digests
+    let provenance = exchange.provenance.as_ref().filter(|_| exchange.is_bound_to_prompt())?;
+    Some(provenance.digests)
 }
 
 /// The part of a message that is left.

@@ -95,7 +95,7 @@ struct Calls<'a> {
 
 impl<'a> Calls<'a> {
     fn new(log: &'a [Recorded], input: Message) -> Self {
-        Self { log, rounds_start: 0, input, conditions: Conditions::UNKNOWN }
+        Self { log, rounds_start: 0, input, conditions: Conditions::unknown() }
     }
 
     /// Plans a call that has room for this percentage of the log's tokens. Returns `None` if it cannot be made.
@@ -167,7 +167,7 @@ fn a_request_that_thinks_with_a_budget_is_compacted_without_the_trimmer() {
 
     let mut request = RequestInfo::new();
     request.thinks_with_budget = true;
-    calls.conditions = Conditions { request: &request, ..Conditions::UNKNOWN };
+    calls.conditions = Conditions { request: &request, ..Conditions::unknown() };
     let plan = calls.plan(&oldest, 90).unwrap();
     assert_eq!((plan.fit.trimming.by_trimmer, plan.fit.trimming.trimmer_failed), (false, false));
     assert_eq!((plan.fit.for_this_call, plan.fit.cut.is_some(), plan.fit.window.len()), (false, true, 4));

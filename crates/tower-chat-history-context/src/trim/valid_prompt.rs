@@ -68,7 +68,7 @@ where
         recalls_others: false,
         spare: 0,
         leaves_out_recalled: false,
-        conditions: Conditions::UNKNOWN,
+        conditions: Conditions::unknown(),
         budget: Some(budget),
     })?;
     Ok(head.into_iter().chain(plan.fit.window).chain(input.iter().cloned()).collect())

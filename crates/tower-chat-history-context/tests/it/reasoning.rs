@@ -2,6 +2,8 @@
 
 mod restarts;
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use test_providers::signing::{Say, SigningDialect, SigningProvider};
 use tower_chat_history_conformance::shorthand::cases;
@@ -9,13 +11,14 @@ use tower_chat_history_context::{
     RequestInfo,
     budget::{Limits, PromptTokens, Watermark, Watermarks},
     plan::{
-        Conditions, FitBudget, FitError, History, LoadedWindow, OnOpenTurn, Plan, PlanInput, SentPrompt, pinned, plan,
-        provenance,
+        Conditions, FitBudget, FitError, History, LoadedWindow, OnOpenTurn, Plan, PlanInput, SentPrompt,
+        explain::{ExplainInput, NotKnown, explain},
+        pinned, plan, provenance,
     },
 };
 use tower_chat_history_core::{
-    Cut, Cuts, Digest, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenCalls, Origin, Positions, Recalled,
-    Recorded, Revision, Role, Rounds, Seq, Space, Summary, Window,
+    Cut, Cuts, Digest, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenCalls, Origin, Positions,
+    PromptDigests, Recalled, Recorded, Revision, Role, Rounds, Seq, Space, Summary, Window,
 };
 
 /// Something that happens to a conversation.
@@ -97,6 +100,8 @@ struct World {
     cuts: u32,
     /// The last prompt, its cut, and its beginning, if nothing but questions and answers happened after it.
     last: Option<(Vec<Message>, Positions, Seq)>,
+    /// The prompts of the exchanges in the log.
+    prompts: BTreeMap<Seq, Vec<Message>>,
 }
 
 fn user(text: &str) -> Message {
@@ -118,6 +123,7 @@ impl World {
             calm_since: None,
             cuts: 0,
             last: None,
+            prompts: BTreeMap::new(),
         }
     }
 
@@ -187,7 +193,7 @@ impl World {
     }
 
     fn conditions(&self) -> Conditions<'_> {
-        Conditions { request: &self.request, origin: &self.origin }
+        Conditions { request: &self.request, head: self.request.digest(), origin: &self.origin }
     }
 
     fn call(&mut self, input: Vec<Message>, script: &[Reply], overtaken: bool) -> Result<(), TestCaseError> {
@@ -222,15 +228,48 @@ impl World {
             self.append(Exchange::new(ExchangeId::generate(), [user("another caller's")]));
         }
         let messages: Vec<Message> = input.into_iter().chain(reply.iter().cloned()).collect();
-        let prompt = SentPrompt { messages: &sent, under, next: Some(next) };
+        let prompt = SentPrompt { messages: &sent, under, next: Some(next), tokens: None };
         let mut exchange = Exchange::new(ExchangeId::generate(), messages).with_reply_len(reply.len());
-        let provenance = provenance(&exchange, prompt, self.conditions());
+        let provenance = provenance(self.conditions(), prompt);
         (exchange.continues, exchange.recalled, exchange.provenance) =
-            (planned.continues, recalled, provenance.map(Box::new));
+            (planned.continues, recalled, Some(Box::new(provenance)));
+        self.prompts.insert(Seq::new(self.log.len() as u64), sent);
         self.append(exchange);
         if let Some(cut) = planned.fit.cut.filter(|_| !overtaken) {
             prop_assert!(!is_pinned);
             self.store(cut)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that each prompt can be made again from the log, unless its summary was replaced.
+    fn check_explained(&self) -> Result<(), TestCaseError> {
+        let stored = self.stored.as_ref().map(|cuts| [Some(&cuts.cut), cuts.replaced.as_deref()]);
+        let stored = stored.into_iter().flatten().flatten().filter_map(|cut| cut.summary.as_ref());
+        let summaries: BTreeMap<Seq, Message> =
+            stored.map(|summary| (summary.covers_to, user(&summary.text))).collect();
+        for (seq, sent) in &self.prompts {
+            let explained = &self.log[usize::try_from(seq.get()).unwrap()];
+            let provenance = explained.exchange.provenance.as_ref().unwrap();
+            let (from, to) = (provenance.cut.window_start, provenance.made_at.unwrap());
+            let window = self.log.iter().filter(|recorded| (from..to).contains(&recorded.seq)).cloned();
+            let rows = explain(&ExplainInput {
+                explained,
+                exchanges: &window.collect::<Vec<_>>(),
+                translated: &[],
+                first: Seq::FIRST,
+                summary: summaries.get(&provenance.cut.covers_to),
+                clear: None,
+                cost: &|message| message.bytes() as u64,
+            });
+            match rows {
+                Ok(rows) => {
+                    let made = rows.into_iter().filter_map(|row| Some(row.sent?.message));
+                    prop_assert_eq!(&made.collect::<Vec<_>>(), sent, "the prompt of {}", seq);
+                }
+                Err(NotKnown::SummaryGone { .. }) => {}
+                Err(reason) => return Err(TestCaseError::fail(format!("the prompt of {seq}: {reason}"))),
+            }
         }
         Ok(())
     }
@@ -303,6 +342,7 @@ impl World {
             Step::Truncate(exchanges) => {
                 let len = (self.log.len() as u64).saturating_sub(*exchanges);
                 self.log.truncate(usize::try_from(len).unwrap());
+                self.prompts.retain(|seq, _| seq.get() < len);
                 self.stored = self.stored.take().and_then(|cuts| cuts.truncated_to(len));
                 (self.incarnation, self.last, self.calm_since) = (Incarnation::random(), None, None);
                 Ok(())
@@ -346,7 +386,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(1_000), ..ProptestConfig::default() })]
 
     /// Invariant: a provider that signs reasoning refuses no prompt. Between compactions, each prompt begins with the
-    /// one before.
+    /// one before. Each prompt can be made again, unless its summary was replaced.
     #[test]
     fn a_provider_that_signs_reasoning_refuses_nothing(
         steps in prop::collection::vec(any_step(), 1..40),
@@ -356,6 +396,7 @@ proptest! {
         for step in &steps {
             world.step(step)?;
         }
+        world.check_explained()?;
     }
 }
 

@@ -54,7 +54,7 @@ fn planned(window: &LoadedWindow, input: &[&str], budget: Option<FitBudget<'_>>)
         recalls_others: false,
         spare: 0,
         leaves_out_recalled: false,
-        conditions: Conditions::UNKNOWN,
+        conditions: Conditions::unknown(),
         budget,
     })
 }

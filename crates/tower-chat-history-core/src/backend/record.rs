@@ -10,12 +10,13 @@
 mod cuts;
 mod exchange;
 mod messages;
+mod provenance;
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::value::RawValue;
 
 pub use self::exchange::ExchangeRecords;
-use self::exchange::exchange_1;
+use self::{exchange::exchange_1, provenance::provenance_1};
 use crate::{
     exchange::Exchange,
     message::{self, DialectName, Message},
@@ -100,39 +101,6 @@ impl Recalled {
 fn recalled_1(record: &str) -> Result<(Version, ReadRecalled), serde_json::Error> {
     let recalled: ReadRecalled = serde_json::from_str(record)?;
     Ok((recalled.v, recalled))
-}
-
-/// A provenance as it is stored.
-#[derive(Serialize, Deserialize)]
-struct StoredProvenance<V, P> {
-    v: V,
-    #[serde(flatten)]
-    provenance: P,
-}
-
-impl Provenance {
-    /// Returns the text to store next to the exchange's record.
-    ///
-    /// # Errors
-    ///
-    /// Never fails for a value of this crate's own types. It returns a `Result` because serialization is fallible.
-    pub fn encode(&self) -> Result<String, RecordError> {
-        encoded(&StoredProvenance { v: VERSION, provenance: self })
-    }
-
-    /// Reads the value that [`encode`](Self::encode) wrote.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the text is not such a record, or if a newer version of this library wrote it.
-    pub fn decode(record: &str) -> Result<Self, RecordError> {
-        read(record, PROVENANCES)
-    }
-}
-
-fn provenance_1(record: &str) -> Result<(Version, Provenance), serde_json::Error> {
-    let StoredProvenance { v, provenance } = serde_json::from_str(record)?;
-    Ok((v, provenance))
 }
 
 fn encoded(record: &impl Serialize) -> Result<String, RecordError> {

@@ -1,12 +1,13 @@
 //! Import of messages from elsewhere.
 
-use super::{Conversation, settle};
+use super::Conversation;
 use crate::{
+    conversation_id::ConversationId,
     exchange::Recorded,
     management::TARGET,
     message::{ForeignShape, Message},
     split::{Tail, exchanges},
-    store::{Append, Expect, HistoryStore, StoreError},
+    store::{Append, Appended, Expect, HistoryStore, StoreError},
 };
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
@@ -50,7 +51,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         for messages in exchanges(messages) {
             let exchange = tail.exchange(messages);
             let append = Append::new(expect, exchange.clone());
-            let (appended, _) = settle(self.store, self.id, append).await.map_err(at(imported, written))?;
+            let appended = settle(self.store, self.id, append).await.map_err(at(imported, written))?;
             expect = Expect::Exactly(appended.revision);
             imported += 1;
             written += exchange.messages.len();
@@ -58,6 +59,18 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         }
         tracing::info!(target: TARGET, action = "import", conversation = %self.id, exchanges = imported);
         Ok(imported)
+    }
+}
+
+/// Appends, and repeats the append once if its outcome is unknown.
+async fn settle<S: HistoryStore + ?Sized>(
+    store: &S,
+    id: &ConversationId,
+    append: Append,
+) -> Result<Appended, StoreError> {
+    match store.append(id, append.clone()).await {
+        Err(error) if error.is_retryable() => store.append(id, append).await,
+        appended => appended,
     }
 }
 

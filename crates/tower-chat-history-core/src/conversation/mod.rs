@@ -19,7 +19,7 @@ use crate::{
     revision::Revision,
     rounds::NewestRound,
     seq::Seq,
-    store::{Append, Appended, HistoryStore, Load, LoadLimit, Loaded, StoreError, Window},
+    store::{HistoryStore, Load, LoadLimit, Loaded, StoreError, Window},
 };
 
 /// The number of exchanges requested per page.
@@ -58,8 +58,8 @@ pub struct Conversation<'a, S: ?Sized> {
 }
 
 impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
-    /// Sets the profile whose compaction [`truncate`](Self::truncate) and [`take_last`](Self::take_last) keep, as far as
-    /// it is still right. The default is [`Profile::default`].
+    /// Sets the profile whose compaction [`truncate`](Self::truncate) and [`take_last`](Self::take_last) keep, and
+    /// [`fork`](Self::fork) copies, as far as it is still right. The default is [`Profile::default`].
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
@@ -232,9 +232,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
 
     /// Returns the profile's window with only the newest turn, or `None` if there is no such conversation.
     async fn newest_window(&self) -> Result<Option<Window>, StoreError> {
-        // The newest turn is always returned whole, however small the limit is.
-        let smallest = LoadLimit::new(1, 1).unwrap_or_default();
-        let load = Load::new().profile(self.profile.clone()).limit(smallest);
+        let load = Load::new().profile(self.profile.clone()).limit(smallest());
         match self.store.load(self.id, load).await? {
             Loaded::Window(window) => Ok(Some(window)),
             // The load named neither a known state nor an exchange.
@@ -243,17 +241,9 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
     }
 }
 
-/// Appends, and repeats the append once if its outcome is unknown. The flag is `true` if it was repeated: a duplicate
-/// may then be the exchange that the first attempt stored.
-async fn settle<S: HistoryStore + ?Sized>(
-    store: &S,
-    id: &ConversationId,
-    append: Append,
-) -> Result<(Appended, bool), StoreError> {
-    match store.append(id, append.clone()).await {
-        Err(error) if error.is_retryable() => Ok((store.append(id, append).await?, true)),
-        appended => Ok((appended?, false)),
-    }
+/// Returns the limit of a load that returns only the newest turn, which is always returned whole.
+fn smallest() -> LoadLimit {
+    LoadLimit::new(1, 1).unwrap_or_default()
 }
 
 impl<S: ?Sized> fmt::Debug for Conversation<'_, S> {

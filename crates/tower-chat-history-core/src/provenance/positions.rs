@@ -25,20 +25,6 @@ pub struct Positions {
     pub covers_to: Seq,
 }
 
-impl Positions {
-    pub(super) fn moved_back(self, first: Seq) -> Self {
-        Self {
-            window_start: self.window_start.moved_back(first),
-            rounds_start: self.rounds_start.moved_back(first),
-            cleared_before: self.cleared_before.moved_back(first),
-            recalled_from: self.recalled_from.moved_back(first),
-            reasoning_from: self.reasoning_from.moved_back(first),
-            encrypted_from: self.encrypted_from.moved_back(first),
-            covers_to: self.covers_to.moved_back(first),
-        }
-    }
-}
-
 impl Cut {
     /// Creates the cut at these positions, without a summary.
     #[must_use]

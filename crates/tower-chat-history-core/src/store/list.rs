@@ -30,7 +30,7 @@ use crate::{
 /// - **Current.** A page is read at one time or conversation by conversation. Each entry is a state that the
 ///   conversation had during the call.
 /// - **Labels belong to the conversation.** A [truncation](crate::Truncate) and a [prune](crate::Prune) keep them, and
-///   a deletion removes them.
+///   a deletion removes them. A [fork](crate::Fork) does not copy them: its caller gives the copy its own.
 ///
 /// The trait can be used as `Arc<dyn List>`. To test it with the conformance suite, add the store to the handle with
 /// `Handle::erase`.
@@ -152,11 +152,11 @@ pub struct Listed {
     pub id: ConversationId,
     /// The log's revision, which also has the number of exchanges ([`Revision::len`]).
     pub revision: Revision,
-    /// The [time](crate::Exchange::at) of the exchange that created the conversation. A prune or a truncation does not
-    /// change it.
+    /// The [time](crate::Exchange::at) of the exchange that created the conversation, or that of the
+    /// [fork](crate::ForkTo::at). A prune or a truncation does not change it.
     pub created_at: Timestamp,
-    /// The latest [time](crate::Exchange::at) of all exchanges that were ever appended. A prune or a truncation does
-    /// not change it.
+    /// The latest [time](crate::Exchange::at) of all exchanges that were ever appended, and of the
+    /// [fork](crate::ForkTo::at) if it is a copy. A prune or a truncation does not change it.
     pub updated_at: Timestamp,
     /// The size of the log in bytes of message JSON, as in a [`LoadLimit`](crate::LoadLimit).
     pub bytes: u64,

@@ -3,6 +3,7 @@
 mod append;
 mod erase;
 mod error;
+mod fork;
 mod list;
 mod load;
 mod prune;
@@ -17,6 +18,7 @@ pub use self::{
     append::{Append, Appended, Compact, CompactOutcome, Expect},
     erase::{Erase, ErasedPage, Scrubbed},
     error::StoreError,
+    fork::{Fork, ForkTo, Forked},
     list::{FailedConversation, LabelsOutcome, List, Listed, Listing},
     load::{Added, KnownState, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
     prune::{Derived, Prune, PruneTo, Pruned},

@@ -5,8 +5,8 @@
 //! look for them.
 
 use tower_chat_history_core::{
-    Citation, ConversationId, Exchange, Origin, Positions, Provenance, Recalled, Recorded, Seq, StoreError,
-    backend::ExchangeRecords,
+    Citation, ConversationId, Exchange, Origin, Positions, PromptDigests, Provenance, Recalled, Recorded, Seq,
+    StoreError, backend::ExchangeRecords,
 };
 
 use super::Opener;
@@ -88,7 +88,8 @@ fn carry_recalled(recalled: &Recalled, conversation: &ConversationId, text: Stri
     Recalled::new(text, citation.into_iter().collect())
 }
 
-/// Returns a provenance whose provider is the sealed text. It has no digests, because they are digests of prompts.
+/// Returns a provenance whose provider is the sealed text. Its digests are constant, because the real ones are of
+/// prompts.
 fn carry_provenance(text: String) -> Provenance {
-    Provenance::new(0, Positions::default(), Origin::unknown().provider(text))
+    Provenance::new(0, Positions::default(), PromptDigests::default(), Origin::unknown().provider(text))
 }

@@ -62,7 +62,8 @@ mod tests {
         let keys = Keys::new(KeyRing::new("m", Secret::random().unwrap()), MemoryVault::new(), 1);
         let id: ConversationId = "a".parse().unwrap();
         let names = (0..Labels::MAX_LABELS).map(|n| format!("{n:x}"));
-        let labels = Labels::new(names.map(|name| (name, "\u{0}".repeat(1024 / Labels::MAX_LABELS - 1)))).unwrap();
+        let labels =
+            Labels::new(names.map(|name| (name, "\u{0}".repeat(Labels::MAX_BYTES / Labels::MAX_LABELS - 1)))).unwrap();
         assert_eq!(labels.bytes(), Labels::MAX_BYTES);
         let cipher = keys.current_or_new(&id).await.unwrap();
         let sealed = seal_labels(&cipher, &labels).unwrap();

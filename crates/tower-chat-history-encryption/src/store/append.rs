@@ -115,7 +115,7 @@ impl<S: HistoryStore> EncryptedStore<S> {
         }
     }
 
-    async fn revision(&self, id: &ConversationId) -> Result<Option<Revision>, StoreError> {
+    pub(super) async fn revision(&self, id: &ConversationId) -> Result<Option<Revision>, StoreError> {
         Ok(self.inner.read(id, Seq::FIRST, 0).await?.revision)
     }
 }

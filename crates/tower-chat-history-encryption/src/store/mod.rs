@@ -2,6 +2,7 @@
 
 mod append;
 mod edit;
+mod fork;
 mod history;
 mod list;
 
@@ -25,7 +26,8 @@ const REVISIONS: usize = 10_000;
 
 /// A store that encrypts what another store keeps. See the [crate's documentation](crate).
 ///
-/// It has the abilities of the inner store. A clone is another handle on the same store and the same keys.
+/// It has the abilities of the inner store, and it [forks](tower_chat_history_core::Fork) if the inner store erases. A
+/// fork is not one step. A clone is another handle on the same store and the same keys.
 #[derive(Clone)]
 pub struct EncryptedStore<S> {
     inner: S,

@@ -3,6 +3,7 @@
 
 mod changed;
 mod destroyed;
+mod forks;
 mod labels;
 mod look_ups;
 mod master_keys;

@@ -14,21 +14,26 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
     bytes.windows(text.len()).any(|window| window == text)
 }
 
+fn bytes_of(digest: Digest) -> Vec<u8> {
+    u64::from_str_radix(&digest.to_string(), 16).unwrap().to_be_bytes().to_vec()
+}
+
 /// Returns the forms in which a text, or something computed from it, could be stored.
 fn forms(text: &str) -> Vec<Vec<u8>> {
-    use base64::{Engine as _, engine::general_purpose::STANDARD};
-    let digests = [
-        Sha256::digest(text).to_vec(),
-        u128::from_str_radix(&Digest::of(text.as_bytes()).to_string(), 16).unwrap().to_be_bytes().to_vec(),
-    ];
+    use base64::{
+        Engine as _,
+        engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+    };
+    let digests = [Sha256::digest(text).to_vec(), bytes_of(Digest::of(text.as_bytes()))];
     let mut forms = vec![text.as_bytes().to_vec()];
     // The first bytes of a digest, because an encoding may continue it differently.
     for digest in digests {
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         forms.extend([
-            digest[..12].to_vec(),
-            STANDARD.encode(&digest[..12]).into_bytes(),
-            hex.as_bytes()[..24].to_vec(),
+            digest[..8].to_vec(),
+            STANDARD.encode(&digest[..6]).into_bytes(),
+            URL_SAFE_NO_PAD.encode(&digest[..6]).into_bytes(),
+            hex.as_bytes()[..16].to_vec(),
         ]);
     }
     // The three alignments of base64, without the characters that neighbors determine.
@@ -53,8 +58,8 @@ async fn the_files_contain_neither_a_planted_secret_nor_its_digests() {
     exchange.recalled = Some(Recalled::new(format!("recalled {SECRET}"), vec![Citation::new(Seq::FIRST, 0..1)]));
     let digests = [Digest::of(SECRET.as_bytes()), exchange.messages[0].digest()];
     let origin = Origin::unknown().account(SECRET);
-    let provenance = Provenance::new(1, Positions::default(), origin);
-    exchange.provenance = Some(Box::new(provenance.digests(Some(PromptDigests::new(digests[0], digests[1])))));
+    let provenance = Provenance::new(1, Positions::default(), PromptDigests::new(digests[0], digests[1]), origin);
+    exchange.provenance = Some(Box::new(provenance));
     append(&store, &id, turn("first")).await;
     let appended = append(&store, &id, exchange.clone()).await;
     let incarnation = appended.revision.incarnation();
@@ -90,5 +95,9 @@ async fn the_files_contain_neither_a_planted_secret_nor_its_digests() {
     }
     for digest in digests {
         assert!(!contains(&bytes, digest.to_string().as_bytes()));
+        assert!(!contains(&bytes, &bytes_of(digest)));
     }
+    let provenance = exchange.provenance.unwrap().encode().unwrap();
+    let stored: serde_json::Value = serde_json::from_str(&provenance).unwrap();
+    assert!(!contains(&bytes, stored["d"].as_str().unwrap().as_bytes()));
 }

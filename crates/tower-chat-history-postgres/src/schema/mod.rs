@@ -22,6 +22,7 @@ const MIGRATIONS: [(&str, i32); 1] = [(
         include_str!("step-1/reading.sql"),
         include_str!("step-1/writing.sql"),
         include_str!("step-1/compacting.sql"),
+        include_str!("step-1/forking.sql"),
         include_str!("step-1/listing.sql"),
         include_str!("step-1/deleting.sql"),
     ),

@@ -12,10 +12,9 @@ pub(crate) struct Changes {
     pub(crate) carry_compaction: Statement,
     /// Changes all compactions as `Compaction::without_derived` does.
     pub(crate) erase_derived: Statement,
-    /// Removes the recalled messages that cite an exchange before a position, or another conversation.
-    pub(crate) erase_recalled: Statement,
-    /// Removes the provenances of the exchanges from a position on.
-    pub(crate) erase_provenances: Statement,
+    /// Removes from the exchanges from a position on their provenances, and the recalled messages that cite an exchange
+    /// before the position or another conversation.
+    pub(crate) erase_records: Statement,
     pub(crate) remove_conversations: Statement,
     pub(crate) set_first: Statement,
     pub(crate) set_incarnation: Statement,
@@ -43,14 +42,11 @@ impl Changes {
                  window_start = case when derived is null then window_start else $2 end where conversation = $1",
                 "llu",
             ),
-            erase_recalled: statement(
-                "update @.exchange set recalled = null, recalled_first = null \
-                 where conversation = $1 and seq >= $2 and recalled_first < $2",
-                "ll",
-            ),
-            erase_provenances: statement(
-                "update @.exchange set provenance = null \
-                 where conversation = $1 and seq >= $2 and provenance is not null",
+            erase_records: statement(
+                "update @.exchange set provenance = null, \
+                 recalled = case when recalled_first < $2 then null else recalled end, \
+                 recalled_first = case when recalled_first < $2 then null else recalled_first end \
+                 where conversation = $1 and seq >= $2 and (provenance is not null or recalled_first < $2)",
                 "ll",
             ),
             remove_conversations: statement("delete from @.conversation where id = any ($1)", "L"),

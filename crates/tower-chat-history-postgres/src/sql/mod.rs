@@ -24,18 +24,19 @@ const LOAD: Function = ("load_1", "tttullltlli");
 const READ: Function = ("read_1", "tlll");
 const APPEND: Function = ("append_1", "itiulllutlllltltttllbb");
 const COMPACT: Function = ("compact_1", "tuutllbb");
+const FORK: Function = ("fork_1", "tutulllttlbb");
 const LIST: Function = ("list_1", "tttl");
 const SET_LABELS: Function = ("set_labels_1", "tulut");
 const DELETE: Function = ("delete_1", "tu");
 const BAR: Function = ("bar_1", "t");
-/// It is called by `APPEND`.
+/// It is called by `APPEND` and `FORK`.
 const ERASED: Function = ("erased_1", "tl");
 /// It is called by `APPEND` and `COMPACT`.
 const PUT_COMPACTION: Function = ("put_compaction_1", "lutllbb");
 
 /// All functions of the schema.
-pub(crate) const FUNCTIONS: [Function; 10] =
-    [LOAD, READ, APPEND, COMPACT, LIST, SET_LABELS, DELETE, BAR, ERASED, PUT_COMPACTION];
+pub(crate) const FUNCTIONS: [Function; 11] =
+    [LOAD, READ, APPEND, COMPACT, FORK, LIST, SET_LABELS, DELETE, BAR, ERASED, PUT_COMPACTION];
 
 impl Statement {
     fn new(schema: &str, text: &str, letters: &str) -> Self {
@@ -61,6 +62,7 @@ pub(crate) struct Sql {
     pub(crate) read: Statement,
     pub(crate) append: Statements,
     pub(crate) compact: Statement,
+    pub(crate) fork: Statement,
     pub(crate) list: Statement,
     pub(crate) set_labels: Statement,
     pub(crate) bar: Statement,
@@ -108,6 +110,7 @@ impl Sql {
             // A batch has the rows of other conversations locked, so it waits only briefly for each one.
             append: Statements::new(schema, APPEND, ["null::int, ", "250, "]),
             compact: call(COMPACT),
+            fork: call(FORK),
             list: call(LIST),
             set_labels: call(SET_LABELS),
             bar: call(BAR),
@@ -174,6 +177,7 @@ mod tests {
         include_str!("../schema/step-1/reading.sql"),
         include_str!("../schema/step-1/writing.sql"),
         include_str!("../schema/step-1/compacting.sql"),
+        include_str!("../schema/step-1/forking.sql"),
         include_str!("../schema/step-1/listing.sql"),
         include_str!("../schema/step-1/deleting.sql"),
     );

@@ -60,9 +60,7 @@ async fn within(
         return Ok(Pruned::new(log.revision, removed));
     }
     let change = &call.sql.change;
-    for erased in [&change.erase_recalled, &change.erase_provenances] {
-        transaction.query(erased, &[&log.id, &stored(first)]).await?;
-    }
+    transaction.query(&change.erase_records, &[&log.id, &stored(first)]).await?;
     // This name belongs to no call. A repetition of the call that stored a compaction must not find this one.
     let name = uuid(Incarnation::random());
     transaction.query(&change.erase_derived, &[&log.id, &stored(first), &name]).await?;

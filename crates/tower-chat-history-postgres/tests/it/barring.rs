@@ -31,7 +31,7 @@ pub(crate) fn tests() -> Vec<Trial> {
     ]
 }
 
-async fn epoch(store: &PostgresStore, id: &ConversationId) -> Epoch {
+pub(crate) async fn epoch(store: &PostgresStore, id: &ConversationId) -> Epoch {
     let Loaded::Absent(epoch) = store.load(id, Load::new()).await.unwrap() else { panic!("{id} exists") };
     epoch
 }
@@ -48,13 +48,13 @@ fn storing(key: &str) -> String {
     )
 }
 
-fn spawn_erasure(store: &PostgresStore, under: &str) -> JoinHandle<Removed> {
+pub(crate) fn spawn_erasure(store: &PostgresStore, under: &str) -> JoinHandle<Removed> {
     let (store, under) = (store.clone(), prefix(under));
     tokio::spawn(async move { erase_all(&store, &under).await })
 }
 
 /// Waits until a call waits for a lock. The call must not end before.
-async fn waits<T: std::fmt::Debug>(call: &mut JoinHandle<T>, watcher: &tokio_postgres::Client) {
+pub(crate) async fn waits<T: std::fmt::Debug>(call: &mut JoinHandle<T>, watcher: &tokio_postgres::Client) {
     tokio::select! {
         ended = call => panic!("the call did not wait: {ended:?}"),
         _ = waits_for_a_lock(watcher, &[]) => {}

@@ -6,8 +6,8 @@ use libtest_mimic::Trial;
 use test_servers::trials;
 use tokio::runtime;
 use tower_chat_history_core::{
-    Append, CompactionVersion, ConversationId, Derived, Epoch, Erase, Expect, HistoryStore, Labels, LabelsVersion,
-    List, Load, Prune, PruneTo, Revision, Seq, Truncate,
+    Append, CompactionVersion, ConversationId, Derived, Epoch, Erase, Expect, Fork, ForkTo, HistoryStore, Labels,
+    LabelsVersion, List, Load, Prune, PruneTo, Revision, Seq, Truncate,
 };
 use tower_chat_history_postgres::PostgresStore;
 
@@ -29,7 +29,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 type Made = for<'a> fn(&'a PostgresStore, &'a ConversationId, Revision) -> BoxFuture<'a, bool>;
 
 async fn no_late_call_changes_the_next_incarnation() {
-    let calls: [(&str, Made); 11] = [
+    let calls: [(&str, Made); 12] = [
         ("bar_1", |store, id, _| Box::pin(async move { store.delete(id).await.is_ok() })),
         ("set_labels_1", |store, id, last| {
             let labels = store.set_labels(id, last.incarnation(), LabelsVersion::NONE, Labels::default());
@@ -55,6 +55,10 @@ async fn no_late_call_changes_the_next_incarnation() {
         ("compact_1", |store, id, last| {
             let compact = compact(CompactionVersion::NONE, 1);
             Box::pin(async move { store.compact(id, last.incarnation(), compact).await.is_ok() })
+        }),
+        ("fork_1", |store, id, last| {
+            let to = ForkTo::new(conversation("copy"), Seq::new(1));
+            Box::pin(async move { store.fork(id, last.incarnation(), to).await.is_ok() })
         }),
         ("append_1", |store, id, last| {
             let append = Append::new(Expect::AnyIn(last.incarnation()), exchange("late"));
@@ -92,6 +96,7 @@ async fn no_late_call_changes_the_next_incarnation() {
         assert_eq!(window(&other, &id).await, before, "call {number}: {text}");
         assert_eq!(texts(&other, &id).await, ["new", "newer"], "call {number}: {text}");
     }
+    assert!(other.load(&conversation("copy"), Load::new()).await.unwrap().is_absent(), "a late fork");
 }
 
 async fn a_deletion_names_the_incarnation_that_it_deletes() {

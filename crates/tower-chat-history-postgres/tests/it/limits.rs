@@ -12,7 +12,7 @@ use tokio::{
 };
 use tokio_postgres::Client;
 use tower_chat_history_core::{
-    CompactionVersion, HistoryStore, Labels, LabelsVersion, List, Load, Seq, StoreError, Truncate,
+    CompactionVersion, Fork, ForkTo, HistoryStore, Labels, LabelsVersion, List, Load, Seq, StoreError, Truncate,
 };
 use tower_chat_history_postgres::{OpenError, PostgresError};
 
@@ -43,7 +43,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns the SQLSTATE of a transient error.
-fn state(error: &StoreError) -> &str {
+pub(crate) fn state(error: &StoreError) -> &str {
     let StoreError::Unavailable { source } = error else { panic!("{error:?}") };
     let Some(PostgresError::Sql { code, .. }) = source.downcast_ref() else { panic!("{error:?}") };
     code.code()
@@ -61,7 +61,7 @@ async fn the_wait_for_a_lock_is_limited() {
     let incarnation = say(&store, &id, "one").await.revision.incarnation();
     let limited = "select count(*) from pg_proc where pronamespace = 'chat_history'::regnamespace \
                    and provolatile = 'v' and proname not in ('put_compaction_1', 'erased_1') and 'lock_timeout=10s' = any (proconfig)";
-    assert_eq!(other.query_one(limited, &[]).await.unwrap().get::<_, i64>(0), 5);
+    assert_eq!(other.query_one(limited, &[]).await.unwrap().get::<_, i64>(0), 6);
     for (function, types) in [
         (
             "append_1",
@@ -70,6 +70,7 @@ async fn the_wait_for_a_lock_is_limited() {
         ),
         ("compact_1", "text, uuid, uuid, text, bigint, bigint, bytea, bytea"),
         ("delete_1", "text, uuid"),
+        ("fork_1", "text, uuid, text, uuid, bigint, bigint, bigint, text, text, bigint, bytea, bytea"),
         ("set_labels_1", "text, uuid, bigint, uuid, text"),
     ] {
         let shorter = format!("alter function chat_history.{function}({types}) set lock_timeout = '20ms'");
@@ -78,19 +79,21 @@ async fn the_wait_for_a_lock_is_limited() {
     // Prepare the statements of the calls below.
     store.compact(&id, incarnation, compact(CompactionVersion::NONE, 0)).await.unwrap();
     store.set_labels(&id, incarnation, LabelsVersion::NONE, Labels::default()).await.unwrap();
-    say(&store, &conversation("other"), "one").await;
+    store.fork(&id, incarnation, ForkTo::new(conversation("other"), Seq::new(1))).await.unwrap();
     store.delete(&conversation("other")).await.unwrap();
     locks(&other).await;
     proxy.trips();
+    let fork = ForkTo::new(conversation("copy"), Seq::new(1));
     for error in [
         store.append(&id, append("two")).await.unwrap_err(),
         store.compact(&id, incarnation, compact(CompactionVersion::new(1), 0)).await.unwrap_err(),
         store.set_labels(&id, incarnation, LabelsVersion::new(1), Labels::default()).await.unwrap_err(),
         store.delete(&id).await.unwrap_err(),
+        store.fork(&id, incarnation, fork).await.unwrap_err(),
     ] {
         assert_eq!(state(&error), "55P03");
     }
-    assert_eq!(proxy.trips(), 5, "no call is retried, and the deletion is recorded first");
+    assert_eq!(proxy.trips(), 6, "no call is retried, and the deletion is recorded first");
     assert_eq!(window(&store, &id).await.exchanges.len(), 1, "a load does not wait for the lock");
 }
 

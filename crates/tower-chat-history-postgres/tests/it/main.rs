@@ -11,6 +11,7 @@ mod cost;
 mod crash;
 mod erasing;
 mod failures;
+mod forking;
 mod late;
 mod limits;
 mod listing;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         crash::tests(),
         erasing::tests(),
         failures::tests(),
+        forking::tests(),
         late::tests(),
         limits::tests(),
         listing::tests(),

@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, CompactionVersion, ConversationId, Derived, Erase, Expect, HistoryStore, Labels, LabelsVersion, List, Load,
-    Loaded, Prefix, Prune, PruneTo, Seq, StoreError, Truncate,
+    Append, CompactionVersion, ConversationId, Derived, Epoch, Erase, Expect, Fork, ForkTo, HistoryStore, Labels,
+    LabelsVersion, List, Load, Loaded, Prefix, Prune, PruneTo, Seq, StoreError, Truncate,
 };
 use tower_chat_history_postgres::{PostgresError, PostgresStore};
 
@@ -43,6 +43,11 @@ pub(crate) async fn use_all(store: &PostgresStore) {
     store.append(&id, append("two").compact(compact(CompactionVersion::NONE, 1))).await.unwrap();
     let incarnation = first.revision.incarnation();
     store.compact(&id, incarnation, compact(CompactionVersion::new(1), 1)).await.unwrap();
+    let copy = conversation("all-copied");
+    let to = ForkTo::new(copy.clone(), Seq::new(1)).since(Some(Epoch::FIRST));
+    assert!(store.fork(&id, incarnation, to.clone().since(None)).await.unwrap().revision.is_some());
+    store.delete(&copy).await.unwrap();
+    assert!(store.fork(&id, incarnation, to).await.is_err());
     let last = say(store, &id, "three").await;
     assert_eq!(texts(store, &id).await, ["one", "two", "three"]);
     assert_eq!(window(store, &id).await.exchanges.len(), 2);
@@ -160,8 +165,13 @@ async fn a_plan_for_small_tables_is_right_for_large_ones() {
     let client = store.pool().get().await.unwrap();
     let compact = "select r_compacted from chat_history.compact_1('test/long', (select incarnation from chat_history.conversation), \
                    gen_random_uuid(), 'default', 0, 50000, '', null)";
+    let fork = "select * from chat_history.fork_1('test/long', (select incarnation from chat_history.conversation), 'test/copy', \
+                gen_random_uuid(), 7, null, 0, null, null, 0, '', null)";
     for _ in 0..3 {
-        client.batch_execute(&format!("begin; {load}; {read}; {}; {compact}; rollback", append(0))).await.unwrap();
+        client
+            .batch_execute(&format!("begin; {load}; {read}; {}; {compact}; {fork}; rollback", append(0)))
+            .await
+            .unwrap();
     }
     long_log(&other).await;
     assert_eq!(rows(&client, load).await, 1 + 30 + 1 + 30);
@@ -169,4 +179,5 @@ async fn a_plan_for_small_tables_is_right_for_large_ones() {
     assert_eq!(rows(&client, compact).await, 0);
     assert_eq!(rows(&client, &append(1)).await, 0);
     assert_eq!(rows(&client, &append(1)).await, 3, "a repeated append is rolled back, and its exchange is read");
+    assert_eq!(rows(&client, fork).await, 2 + 7);
 }

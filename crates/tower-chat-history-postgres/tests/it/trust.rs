@@ -62,7 +62,7 @@ impl Roles {
 }
 
 /// The parameters of the store's functions, in order.
-const FUNCTIONS: [(&str, &str); 10] = [
+const FUNCTIONS: [(&str, &str); 11] = [
     ("load_1", "text text text uuid bigint bigint bigint text bigint bigint int"),
     ("read_1", "text bigint bigint bigint"),
     (
@@ -71,6 +71,7 @@ const FUNCTIONS: [(&str, &str); 10] = [
          text text bigint bigint bytea bytea",
     ),
     ("compact_1", "text uuid uuid text bigint bigint bytea bytea"),
+    ("fork_1", "text uuid text uuid bigint bigint bigint text text bigint bytea bytea"),
     ("list_1", "text text text bigint"),
     ("set_labels_1", "text uuid bigint uuid text"),
     ("delete_1", "text uuid"),

@@ -80,15 +80,13 @@ if not self then
   local now = redis.call('TIME')
   local fresh = string.sub(random, 1, 10) .. struct.pack('>I6', now[1] % 100000000 * 1000000 + now[2])
   self = {i = fresh, t = 0, p = tonumber(registered), n = at, f = at, b = at, x = 0, messages = 0, bytes = 0,
-    openings = 0, c = time, m = time, r = 0, u = 0, o = 0}
+    openings = 0, c = time, m = time, r = 0, u = 0, o = at}
 end
 local flags = opens
 if shown ~= '' then
   flags, self.r = opens + 2, self.r + 1
 end
-if made ~= '' then
-  self.o = self.o + 1
-end
+local has_provenances = made ~= '' or self.o < at
 local entry = struct.pack(NUMBERS, flags, self.messages, self.bytes, self.openings, messages, bytes) .. call .. id
 
 local expired, sweeps, expires = self.t == 1, self.b < self.f or self.u > 0, nil
@@ -99,8 +97,8 @@ demand('HSET', meta, '', '')
 if shown ~= '' then
   demand('HSET', recalled, '', '')
 end
-if made ~= '' then
-  demand('HSET', provenances, '', '')
+if has_provenances then
+  demand('RPUSH', provenances, '')
 end
 if ttl ~= '' then
   expires = string.format('%.0f', milliseconds() + ttl)
@@ -111,20 +109,11 @@ if expires or expired then
   if self.r > 0 then
     keys[#keys + 1] = recalled
   end
-  if self.o > 0 then
+  if has_provenances then
     keys[#keys + 1] = provenances
   end
 end
-for _, key in ipairs(keys) do
-  if expires then
-    demand('PEXPIREAT', key, expires)
-  else
-    demand('PERSIST', key)
-  end
-end
-if expires then
-  demand_forget(keys)
-end
+demand_expiry(keys, expires)
 if sweeps then
   demand_sweep()
 end
@@ -139,8 +128,10 @@ redis.call('HSET', ids, id, at)
 if shown ~= '' then
   redis.call('HSET', recalled, at, shown)
 end
-if made ~= '' then
-  redis.call('HSET', provenances, at, made)
+if has_provenances then
+  redis.call('RPUSH', provenances, made)
+else
+  self.o = at + 1
 end
 self.n, self.m = at + 1, math.max(self.m, time)
 self.messages, self.bytes, self.openings = self.messages + messages, self.bytes + bytes, self.openings + opens
@@ -156,15 +147,7 @@ elseif profile then
 end
 redis.call('HSET', meta, 's', packed(self), unpack(stored))
 
-for _, key in ipairs(keys) do
-  if expires then
-    -- All keys expire at the same time, so that no key is missing before the others.
-    redis.call('PEXPIREAT', key, expires)
-  else
-    redis.call('PERSIST', key)
-  end
-end
-if expires and forget_if_over(expires, keys) then
+if set_expiry(keys, expires) then
   return answer
 end
 if sweeps then

@@ -15,7 +15,7 @@ if exchange ~= '' then
     if self.r > 0 and has_recalled(redis.call('LINDEX', index, at - self.b)) then
       shown = recalled_at(self, at)
     end
-    local record, made = redis.call('LINDEX', log, at - self.b), provenances_of(self, at, 1)[1] or false
+    local record, made = redis.call('LINDEX', log, at - self.b), provenances_of(self, at, 1)[1] or ''
     if is_large(size_of({record, shown, made})) then
       return LARGE
     end
@@ -29,7 +29,7 @@ local known = self.i == incarnation and self.f == tonumber(first)
 if known == self.n then
   -- No element of the lists is returned here, so it is enough that the lists exist.
   if redis.call('EXISTS', log, index, ids) < 3 or self.r > 0 and redis.call('EXISTS', recalled) == 0
-    or self.o > 0 and redis.call('EXISTS', provenances) == 0 then
+    or self.o < self.n + self.x and redis.call('EXISTS', provenances) == 0 then
     damaged(self.f)
   end
   local last = newest ~= '' and redis.call('LINDEX', index, known - 1 - self.b)

@@ -71,6 +71,21 @@ pub(crate) static CREATE: LazyLock<Script> = script!(
     "create.lua",
     "append.lua"
 );
+pub(crate) static FORK: LazyLock<Script> = script!(
+    "state.lua",
+    "gone.lua",
+    "recalled.lua",
+    "log.lua",
+    "rights.lua",
+    "refused.lua",
+    "write.lua",
+    "compaction.lua",
+    "expiry.lua",
+    "fork.lua"
+);
+pub(crate) static STAGE: LazyLock<Script> =
+    script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "refused.lua", "expiry.lua", "stage.lua");
+pub(crate) static UNSTAGE: LazyLock<Script> = script!("unstage.lua");
 pub(crate) static COMPACT: LazyLock<Script> =
     script!("state.lua", "compaction.lua", "rights.lua", "refused.lua", "compact.lua");
 pub(crate) static TRUNCATE: LazyLock<Script> = script!(

@@ -1,23 +1,16 @@
--- Provenances. A value is the record. An erasure removes the whole hash, so entries and values have no marks.
+-- Provenances. An element of the list is the record, or '' if the exchange has none. An erasure removes the whole list.
 
--- The largest number of fields of one command.
-local MOST_FIELDS = 1000
-
--- Returns the provenances of `count` positions from `from` on, with false for each exchange that has none. Returns an
--- empty table if the log has none.
+-- Returns the provenances of `count` positions from `from` on. Returns an empty table if none of them has one.
 local function provenances_of(self, from, count)
   local values = {}
-  if self.o == 0 then
+  if from + count <= self.o then
     return values
   end
-  for first = 1, count, MOST_FIELDS do
-    local seqs = {}
-    for at = first, math.min(first + MOST_FIELDS - 1, count) do
-      seqs[#seqs + 1] = from + at - 1
-    end
-    for _, value in ipairs(redis.call('HMGET', provenances, unpack(seqs))) do
-      values[#values + 1] = value
-    end
+  for at = 1, self.o - from do
+    values[at] = ''
+  end
+  for _, value in ipairs(redis.call('LRANGE', provenances, math.max(from - self.o, 0), from + count - 1 - self.o)) do
+    values[#values + 1] = value
   end
   return values
 end

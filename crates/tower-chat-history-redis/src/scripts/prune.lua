@@ -81,10 +81,8 @@ end
 if rewrites then
   erase_derived(first)
   self.i = next_life(self, fresh)
-  if self.o > 0 then
-    redis.call('UNLINK', provenances)
-    self.o = 0
-  end
+  redis.call('UNLINK', provenances)
+  self.o = self.n + self.x
   if self.r > 0 then
     -- From now on no call returns recalled messages that cite a removed exchange or another conversation. They are
     -- removed in small steps.

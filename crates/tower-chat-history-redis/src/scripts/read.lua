@@ -24,7 +24,7 @@ while to < last and not full do
   end
 end
 local values, made, size = {}, provenances_of(self, from, #found), 0
-if self.r > 0 or self.o > 0 then
+if self.r > 0 or #made > 0 then
   -- Recalled messages and provenances do not count against the limit, but their own size ends a page as well.
   for at, entry in ipairs(found) do
     local value = self.r > 0 and has_recalled(entry) and recalled_at(self, from + at - 1)

@@ -6,7 +6,7 @@
 -- - index, a list: for each exchange its numbers, the name of the call that stored it, and its id (see `NUMBERS`)
 -- - ids, a hash: exchange id -> position, for every element of the lists
 -- - recalled, a hash: position -> recalled messages, for the elements that have some (see `recalled.lua`)
--- - provenances, a hash: position -> provenance, for the elements that have one (see `provenance.lua`)
+-- - provenances, a list: the provenances of the elements from a position on (see `provenance.lua`)
 --
 -- Scripts that create or remove conversations have one more key (see `gone.lua`).
 local meta, log, index, ids, recalled, provenances = unpack(KEYS, 1, 6)
@@ -22,8 +22,8 @@ local meta, log, index, ids, recalled, provenances = unpack(KEYS, 1, 6)
 --
 -- A second part follows if one of its numbers is not 0: r, the number of fields of the hash of recalled messages; e, w
 -- and u, an erasure in progress (recalled messages that cite a position before e or another conversation are erased
--- from the positions before u, and have been removed from those before w); and o, the number of fields of the hash of
--- provenances.
+-- from the positions before u, and have been removed from those before w); and o, the position at which the list of
+-- provenances begins, which is after the last element if there is no such list.
 --
 -- Nothing but these scripts writes the keys. A server that evicts keys removes whole keys, which `find` and `whole`
 -- notice.
@@ -45,7 +45,7 @@ local function find(profile)
   local m = redis.call('HMGET', meta, 's', 'v:' .. profile)
   local state = m[1]
   if not state then
-    if redis.call('EXISTS', unpack(KEYS, 1, 6)) > 0 then
+    if redis.call('EXISTS', meta, log, index, ids, recalled, provenances) > 0 then
       damaged(0)
     end
     return nil
@@ -82,7 +82,7 @@ local function whole(self)
     damaged(self.f)
   end
   if self.r > 0 and redis.call('HLEN', recalled) ~= self.r
-    or self.o > 0 and redis.call('HLEN', provenances) ~= self.o then
+    or self.o < self.n + self.x and redis.call('LLEN', provenances) ~= self.n + self.x - self.o then
     damaged(self.f)
   end
 end

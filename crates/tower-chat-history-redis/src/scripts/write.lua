@@ -9,7 +9,7 @@ local function demand_sweep()
   demand('HSET', meta, 's', '')
   demand('HGET', recalled, '')
   demand('HDEL', recalled, '')
-  demand('HDEL', provenances, '')
+  demand('LTRIM', provenances, '0', '-1')
   demand('LSET', index, '0', '')
 end
 
@@ -22,24 +22,23 @@ local function sweep(self, budget)
     self.r = self.r - redis.call('HDEL', recalled, seq)
   end
   local function forget(seq, from, to)
-    local names, seqs = {}, {}
+    local names = {}
     for at, entry in ipairs(redis.call('LRANGE', index, from, to)) do
-      names[at], seqs[at] = string.sub(entry, ID), seq + at - 1
+      names[at] = string.sub(entry, ID)
       if has_recalled(entry) then
         forget_recalled(seq + at - 1)
       end
     end
     redis.call('HDEL', ids, unpack(names))
-    if self.o > 0 then
-      self.o = self.o - redis.call('HDEL', provenances, unpack(seqs))
-    end
   end
   local tail = math.min(self.x, budget)
   if tail > 0 then
     forget(self.n + self.x - tail, -tail, -1)
     redis.call('LTRIM', log, 0, -tail - 1)
     redis.call('LTRIM', index, 0, -tail - 1)
+    redis.call('LTRIM', provenances, 0, -tail - 1)
     self.x = self.x - tail
+    self.o = math.min(self.o, self.n + self.x)
   end
   local head = math.max(math.min(self.f - self.b, budget - tail), 0)
   if head > 0 then
@@ -47,6 +46,10 @@ local function sweep(self, budget)
     redis.call('LTRIM', log, head, -1)
     redis.call('LTRIM', index, head, -1)
     self.b = self.b + head
+    if self.o < self.b then
+      redis.call('LTRIM', provenances, self.b - self.o, -1)
+      self.o = self.b
+    end
   end
 
   if self.u > 0 then

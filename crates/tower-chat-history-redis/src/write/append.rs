@@ -1,7 +1,5 @@
 //! Appending an exchange.
 
-use std::time::Duration;
-
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, ConversationId, Epoch, Expect, Incarnation, Provenance, Seq, StoreError,
 };
@@ -35,7 +33,7 @@ pub(crate) async fn append(shared: &Shared, id: &ConversationId, append: Append)
         };
         let mut reply = match send(shared, id, &append, random, &name, &naming).await {
             Err(error) if matches!(naming, Naming::ByScript(_)) && Failure::is_cross_slot(&error) => {
-                shared.create_in_two_steps();
+                shared.note_divided_keys();
                 continue;
             }
             reply => reply?,
@@ -131,10 +129,7 @@ async fn send(
     // The number of messages and the bytes, as load limits count them.
     let call = call.number(exchange.counted_messages() as u64).number(exchange.bytes() as u64);
     let call = call.text(&body).bytes(random.as_bytes()).text(name);
-    let call = match shared.options.expire_after {
-        Some(time) => call.number(millis(time)),
-        None => call.text(""),
-    };
+    let call = add_time_to_live(call, shared);
     let call = call.text(&recalled).text(&provenance).number(exchange.at.as_unix_millis());
     let call = call.number(append.first.get()).text(&stamp).text(&time);
     let call = match &append.compact {
@@ -202,6 +197,10 @@ fn outcome(
     }
 }
 
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+/// Adds the milliseconds after which the conversation expires, or an empty argument.
+pub(super) fn add_time_to_live<'a>(call: Call<'a>, shared: &Shared) -> Call<'a> {
+    match shared.options.expire_after {
+        Some(time) => call.number(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        None => call.text(""),
+    }
 }

@@ -1,10 +1,13 @@
-//! Calls that write. A compaction and an append to a conversation that exists are one script each. An append that
-//! creates a conversation takes several steps. A truncation and a prune then remove what they cut off in small steps.
+//! Calls that write. A compaction and an append to a conversation that exists are one script each. An append or a fork
+//! that creates a conversation takes several steps. A truncation, a prune and a fork then remove what they cut off in
+//! small steps.
 
 mod append;
 mod compact;
+mod fork;
 mod prune;
+mod stage;
 mod sweep;
 mod truncate;
 
-pub(crate) use self::{append::append, compact::compact, prune::prune, truncate::truncate};
+pub(crate) use self::{append::append, compact::compact, fork::fork, prune::prune, truncate::truncate};

@@ -23,7 +23,7 @@ const STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     000660ce72a7aa3b\
     000000000005000000000002000000000000000000000001000000000009000000000000012e000000000003\
     000001a1ff9a4798000001a1ff9a47a7\
-    000000000006000000000002000000000002000000000004000000000002";
+    000000000006000000000002000000000002000000000004000000000004";
 const INDEX: [(&str, &str); 6] = [
     ("03000000000000000000000000000000000000000000000002000000000041", "4a7347c60b134b40zero"),
     ("03000000000002000000000000004100000000000100000003000000000065", "b1de7d2c4e8f4342one"),
@@ -59,12 +59,10 @@ const RECALLED: [&str; 12] = [
     "5",
     r#" {"v":1,"message":{"role":"user","content":"r5"},"citations":[]}"#,
 ];
-// The erasure has removed the provenances of all exchanges before exchange 4.
-const PROVENANCES: [&str; 4] = [
-    "4",
-    r#"{"v":1,"renderer":1,"digests":{"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff"},"cut":[2,3,4,5,3,4,1],"origin":{"provider":"p4"}}"#,
-    "5",
-    r#"{"v":1,"renderer":1,"digests":{"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff"},"cut":[0,0,0,0,0,0,0]}"#,
+// The provenances of exchanges 4 and 5. The erasure has removed those of the exchanges before.
+const PROVENANCES: [&str; 2] = [
+    r#"{"v":1,"r":1,"c":[2,3,1,4,5,3,4],"d":"LQaABTjTlMIAESIzRFVmdw","o":["p4",null,null,null]}"#,
+    r#"{"v":1,"r":1,"d":"LQaABTjTlMIAESIzRFVmdw"}"#,
 ];
 
 // The writes of another append, and of a truncation of the last two exchanges.
@@ -72,13 +70,13 @@ const APPENDED_STATE: &str = "0100375b959c9d064a0dbbba56aa5a8971f3\
     000660ce72a7aa3b\
     00000000000600000000000200000000000200000000000000000000000b000000000000016f000000000004\
     000001a1ff9a4798000001a1ff9a480c\
-    000000000002000000000000000000000000000000000000000000000001";
+    000000000002000000000000000000000000000000000000000000000004";
 const APPENDED_ENTRY: &str = "01000000000009000000000000012e00000000000300000002000000000041";
 const TRUNCATED_STATE: &str = "000660ce72a7aa3b\
     000000000004000000000002000000000002000000000000\
     000000000008000000000000010b000000000003\
     000001a1ff9a4798000001a1ff9a480c\
-    000000000001000000000000000000000000000000000000000000000000";
+    000000000001000000000000000000000000000000000000000000000004";
 
 fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
@@ -91,7 +89,7 @@ fn write(test: &mut TestServer, id: &ConversationId) {
     test.run::<()>(&[&["HSET", &key(id, ":ids")], IDS.as_slice()].concat());
     test.run::<()>(&[&["RPUSH", &key(id, ":log")], LOG.as_slice()].concat());
     test.run::<()>(&[&["HSET", &key(id, ":recalled")], RECALLED.as_slice()].concat());
-    test.run::<()>(&[&["HSET", &key(id, ":provenances")], PROVENANCES.as_slice()].concat());
+    test.run::<()>(&[&["RPUSH", &key(id, ":provenances")], PROVENANCES.as_slice()].concat());
     for (numbers, names) in INDEX {
         test.push(&key(id, ":index"), &[&bytes(numbers), names.as_bytes()].concat());
     }
@@ -121,7 +119,6 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     (cut.rounds_start, cut.cleared_before) = (Seq::new(3), Seq::new(4));
     (cut.recalled_from, cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3), Seq::new(4));
     cut.summary = Some(Summary::new("zero", Seq::new(1)));
-    let fourth_provenance = Provenance::new(1, cut.positions(), Origin::unknown().provider("p4"));
     let version = CompactionVersion::new(4);
     let compaction = Compaction::new(version, Seq::new(2), b"state"[..].into(), Some(b"zero"[..].into()));
     let page = store.read(&id, Seq::FIRST, 9).await.unwrap();
@@ -138,9 +135,9 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let [second, third, fourth] = [0, 1, 2].map(|at| page.exchanges[at].exchange.provenance.clone());
     assert_eq!((second, third), (None, None));
     let fourth = fourth.unwrap();
-    let digests = fourth.digests.unwrap();
-    assert_eq!((digests.head, &*digests.prompt.to_string()), (Digest::of(b""), "00112233445566778899aabbccddeeff"));
-    assert_eq!(*fourth, fourth_provenance.clone().digests(Some(digests)));
+    let digests = fourth.digests;
+    assert_eq!((digests.head, &*digests.prompt.to_string()), (Digest::of(b""), "0011223344556677"));
+    assert_eq!(*fourth, Provenance::new(1, cut.positions(), digests, Origin::unknown().provider("p4")));
     let window = Window::new(revision, Some(compaction), page.exchanges, false);
     assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Window(window));
 
@@ -162,7 +159,8 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let mut fields: Vec<String> = test.run(&["HKEYS", &key(&id, ":recalled")]);
     fields.sort();
     assert_eq!(fields, ["3", "4"], "the others are swept");
-    assert_eq!(test.run::<Vec<String>>(&["HKEYS", &key(&id, ":provenances")]), ["4"], "the other one is swept");
+    let provenances: Vec<String> = test.run(&["LRANGE", &key(&id, ":provenances"), "0", "-1"]);
+    assert_eq!(provenances, [PROVENANCES[0], ""], "the other one is swept, and the new exchange has none");
     let swept: Vec<u8> = test.run(&["LINDEX", &key(&id, ":index"), "0"]);
     assert_eq!(swept[0], 1, "it opens a turn and has no recalled messages");
     // Six messages of 201 bytes. The last two are a turn.

@@ -11,20 +11,29 @@ use test_servers::trials;
 use tokio::sync::{Semaphore, mpsc};
 use tower_chat_history_conformance::shorthand::log_texts;
 use tower_chat_history_core::{
-    Append, ConversationId, Epoch, Erase, Expect, HistoryStore, List, Load, Loaded, Prefix, Seq, StoreError,
+    Append, ConversationId, Epoch, Erase, Expect, Fork, ForkTo, HistoryStore, List, Load, Loaded, Prefix, Seq,
+    StoreError,
 };
 use tower_chat_history_redis::RedisStore;
 
-use crate::support::{TestServer, append, conversation, exchange, key, multiplexed, patient, say, slot_keys};
+use crate::support::{TestServer, append, conversation, exchange, key, multiplexed, patient, say, slot_keys, window};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
         a_first_turn_among_an_erasure_and_a_listing,
         two_first_turns_among_a_deletion,
+        a_fork_among_an_erasure,
+        a_fork_among_a_listing,
+        a_fork_among_a_deletion_and_a_first_turn,
         an_append_among_an_erasure,
         an_append_to_an_old_conversation_among_a_deletion_and_a_listing,
         two_first_turns_among_an_expiry_and_a_listing,
     ]
+}
+
+/// The conversation that forks copy.
+fn source_id() -> ConversationId {
+    conversation("source")
 }
 
 /// A call that runs among others.
@@ -41,6 +50,10 @@ enum Actor {
     Erase,
     /// An expiry of the conversation by its revision.
     EraseIf,
+    /// A fork into the conversation, which was absent before all other calls.
+    Fork,
+    /// The same on a server that divides its keys, so that the exchanges are staged.
+    DividedFork,
     List,
 }
 
@@ -62,8 +75,22 @@ impl Actor {
                 Some(revision) => store.erase_if(id, revision).await.map(drop),
                 None => Ok(()),
             },
+            Self::Fork | Self::DividedFork => {
+                let source = store.read(&source_id(), Seq::FIRST, 1).await?.revision.unwrap();
+                let to = ForkTo::new(id.clone(), Seq::new(1)).since(Some(since));
+                store.fork(&source_id(), source.incarnation(), to).await.map(drop)
+            }
             Self::List => store.list(&under, None, 9).await.map(drop),
         }
+    }
+
+    /// Returns true if the call is refused after one that bars it.
+    const fn is_barred(self) -> bool {
+        matches!(self, Self::FirstTurn | Self::DividedFirstTurn | Self::Fork | Self::DividedFork)
+    }
+
+    const fn divides_keys(self) -> bool {
+        matches!(self, Self::DividedFirstTurn | Self::DividedFork)
     }
 
     /// Returns true if the call refuses first turns that began before it.
@@ -95,11 +122,13 @@ impl ConnectionLike for Gate {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
         Box::pin(async move {
             let packed = String::from_utf8_lossy(&command.get_packed_command()).into_owned();
-            if self.divides_keys && self.marks.iter().all(|mark| packed.contains(mark)) {
+            let source = key(&source_id(), "");
+            let slots = self.marks.iter().chain([&source]).filter(|mark| packed.contains(*mark)).count();
+            if self.divides_keys && slots > 1 {
                 return Err((ErrorKind::Server(ServerErrorKind::CrossSlot), "keys of several slots").into());
             }
             if self.marks.iter().any(|mark| packed.contains(mark)) {
-                self.arrivals.send(Arrival::AtScript(self.actor)).unwrap();
+                self.arrivals.send(Arrival::AtScript(self.actor)).ok();
                 self.turns.acquire().await.unwrap().forget();
                 self.sent.lock().unwrap().push(command.clone());
             }
@@ -142,9 +171,23 @@ impl World {
         let test = TestServer::new().await;
         let connection = multiplexed(&test.server).await;
         let id = conversation("raced");
-        let marks = [key(&id, ""), slot_keys(&id)[0].clone()].into();
+        let marks: Arc<[String]> = [key(&id, ""), slot_keys(&id)[0].clone()].into();
+        say(&test.store, &source_id(), "copied").await;
+        let gate = Gate {
+            connection: connection.clone(),
+            marks: Arc::clone(&marks),
+            divides_keys: true,
+            actor: 0,
+            arrivals: mpsc::unbounded_channel().0,
+            turns: Arc::new(Semaphore::new(100)),
+            sent: Arc::default(),
+        };
+        let divided = patient().over(gate).await.unwrap();
         let world = Self { test, connection, id, marks, actors: actors.to_vec(), exists };
         // All scripts are on the server, so that each is sent once.
+        Actor::DividedFork.run(&divided, &world.id, Epoch::FIRST).await.unwrap();
+        world.test.store.erase_if(&world.id, window(&world.test.store, &world.id).await.revision).await.unwrap();
+        Actor::Fork.run(&world.test.store, &world.id, Epoch::FIRST).await.unwrap();
         for actor in [Actor::Append, Actor::EraseIf, Actor::FirstTurn, Actor::Delete, Actor::Erase, Actor::List] {
             actor.run(&world.test.store, &world.id, Epoch::FIRST).await.ok();
         }
@@ -154,6 +197,7 @@ impl World {
     /// Runs all calls in one order: as the prefix says, and then always the first call that can run.
     async fn run(&mut self, prefix: &[usize]) -> Vec<Step> {
         self.test.run::<()>(&["FLUSHDB"]);
+        say(&self.test.store, &source_id(), "copied").await;
         let loaded = self.test.store.load(&self.id, Load::new()).await.unwrap();
         let Loaded::Absent(since) = loaded else { panic!("{loaded:?}") };
         if self.exists {
@@ -171,7 +215,7 @@ impl World {
             let gate = Gate {
                 connection: self.connection.clone(),
                 marks: Arc::clone(&self.marks),
-                divides_keys: actor == Actor::DividedFirstTurn,
+                divides_keys: actor.divides_keys(),
                 actor: number,
                 arrivals: arrivals.clone(),
                 turns: Arc::clone(&turn),
@@ -219,14 +263,16 @@ impl World {
 
     async fn check(&mut self, results: &[Result<(), StoreError>], order: &str) {
         for (actor, result) in self.actors.iter().zip(results) {
-            let is_first_turn = matches!(actor, Actor::FirstTurn | Actor::DividedFirstTurn);
-            let is_refused = is_first_turn && matches!(result, Err(StoreError::Gone));
+            let is_refused = actor.is_barred() && matches!(result, Err(StoreError::Gone));
+            let is_fork = matches!(actor, Actor::Fork | Actor::DividedFork);
+            let is_refused = is_refused || is_fork && matches!(result, Err(StoreError::Conflict { .. }));
             assert!(result.is_ok() || is_refused, "{order}: {actor:?} {result:?}");
         }
         let texts = log_texts(&self.test.store, &self.id).await;
-        assert!(texts.is_empty() || self.test.names() == [self.id.as_str()], "{order}: a name is missing: {texts:?}");
+        let names = [self.id.to_string(), source_id().to_string()];
+        assert!(texts.is_empty() || self.test.names() == names, "{order}: a name is missing: {texts:?}");
         if self.actors.iter().any(|actor| actor.bars()) {
-            let old = ["first turn", "old"].into_iter().find(|old| texts.iter().any(|text| text == old));
+            let old = ["first turn", "old", "copied"].into_iter().find(|old| texts.iter().any(|text| text == old));
             assert_eq!(old, None, "{order}: it is still there, or came back");
         }
     }
@@ -258,6 +304,21 @@ async fn two_first_turns_among_a_deletion() {
     ] {
         World::new(&[actors[0], actors[1], Actor::Delete], false).await.run_all(at_least).await;
     }
+}
+
+async fn a_fork_among_an_erasure() {
+    World::new(&[Actor::Fork, Actor::Erase], false).await.run_all(25).await;
+    World::new(&[Actor::DividedFork, Actor::Erase], false).await.run_all(50).await;
+}
+
+async fn a_fork_among_a_listing() {
+    World::new(&[Actor::Fork, Actor::List], false).await.run_all(10).await;
+    World::new(&[Actor::DividedFork, Actor::List], false).await.run_all(20).await;
+}
+
+async fn a_fork_among_a_deletion_and_a_first_turn() {
+    World::new(&[Actor::Fork, Actor::Delete, Actor::FirstTurn], false).await.run_all(60).await;
+    World::new(&[Actor::DividedFork, Actor::Delete], false).await.run_all(35).await;
 }
 
 async fn an_append_among_an_erasure() {

@@ -8,6 +8,7 @@ mod damage;
 mod erased;
 mod expiry;
 mod extremes;
+mod fork;
 mod frozen;
 mod hung;
 mod interleaved;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         expiry::tests(),
         erased::tests(),
         extremes::tests(),
+        fork::tests(),
         frozen::tests(),
         hung::tests(),
         interleaved::tests(),

@@ -2,7 +2,9 @@
 
 use libtest_mimic::Trial;
 use test_servers::trials;
-use tower_chat_history_core::{CompactionVersion, Derived, HistoryStore, HistoryStoreExt, PruneTo, Seq, StoreError};
+use tower_chat_history_core::{
+    CompactionVersion, Derived, Fork, ForkTo, HistoryStore, HistoryStoreExt, PruneTo, Seq, StoreError,
+};
 use tower_chat_history_redis::OpenError;
 
 use crate::support::{TestServer, append, compact, conversation, patient, say, texts};
@@ -26,6 +28,10 @@ async fn a_full_server_stores_nothing_and_loses_nothing() {
         test.store.append(&conversation("new"), append("one")).await.unwrap_err(),
         test.store.append(&id, append("three").compact(compact.clone())).await.unwrap_err(),
         test.store.compact(&id, first.revision.incarnation(), compact).await.unwrap_err(),
+        test.store
+            .fork(&id, first.revision.incarnation(), ForkTo::new(conversation("copy"), Seq::new(9)))
+            .await
+            .unwrap_err(),
     ] {
         let reported = matches!(error, StoreError::Full { used, requested, limit: 1 } if used > 1 && requested > 0);
         assert!(reported, "{error:?}");

@@ -9,8 +9,8 @@ use redis::{
 use test_servers::trials;
 use tower_chat_history::CachedStore;
 use tower_chat_history_core::{
-    CompactOutcome, CompactionVersion, ConversationId, Derived, HistoryStore, HistoryStoreExt, Load, Loaded, Prune,
-    PruneTo, Seq, StoreError, Truncate, Truncated,
+    CompactOutcome, CompactionVersion, ConversationId, Derived, Fork, ForkTo, HistoryStore, HistoryStoreExt, Load,
+    Loaded, Prune, PruneTo, Seq, StoreError, Truncate, Truncated,
 };
 use tower_chat_history_redis::RedisStore;
 
@@ -108,6 +108,12 @@ async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C)
     assert_eq!(store.prune(&id, incarnation, PruneTo::LastTurns(7), Derived::Keep).await.unwrap().removed, 2);
     assert_eq!(store.prune(&id, incarnation, PruneTo::LastTurns(4), Derived::Erase).await.unwrap().removed, 3);
     assert_eq!(store.conversation(&id).truncate(Seq::new(8)).await.unwrap().removed, 1);
+
+    let incarnation = window(&store, &id).await.revision.incarnation();
+    let (copy, to) = (conversation("twice forked"), ForkTo::new(conversation("twice forked"), Seq::new(7)));
+    assert_eq!(store.fork(&id, incarnation, to.clone()).await.unwrap().copied, 2);
+    assert_eq!(texts(&store, &copy).await, ["5", "6"]);
+    assert_eq!(store.fork(&id, incarnation, to).await.unwrap().copied, 2, "the call is repeated");
 
     recall(&store, &id, "shown", &[7]).await;
     assert_eq!(recalled_texts(&store, &id).await, ["", "", "", "shown"]);

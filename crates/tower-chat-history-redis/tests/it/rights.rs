@@ -7,9 +7,9 @@ use redis::Connection;
 use test_servers::trials;
 use tower_chat_history_conformance::shorthand::log_texts;
 use tower_chat_history_core::{
-    Append, Citation, CompactionVersion, ConversationId, Derived, Erase, Expect, HistoryStore, HistoryStoreExt,
-    ImportError, Incarnation, Labels, LabelsVersion, List, Load, Message, Prefix, Prune, PruneTo, Recalled, Revision,
-    Seq, StoreError, Truncate,
+    Append, Citation, CompactionVersion, ConversationId, Derived, Erase, Expect, Fork, ForkTo, HistoryStore,
+    HistoryStoreExt, ImportError, Incarnation, Labels, LabelsVersion, List, Load, Message, Prefix, Prune, PruneTo,
+    Recalled, Revision, Seq, StoreError, Truncate,
 };
 use tower_chat_history_redis::{OpenError, RedisStore};
 
@@ -28,11 +28,11 @@ pub(crate) fn tests() -> Vec<Trial> {
 }
 
 /// The documentation of the crate lists these rights.
-const RIGHTS: &str = "+evalsha +eval +get +set +unlink +exists +hget +hkeys +hlen +hmget +hset +hdel +lindex \
+const RIGHTS: &str = "+evalsha +eval +get +set +copy +unlink +exists +hget +hkeys +hlen +hmget +hset +hdel +lindex \
                       +llen +lrange +lset +ltrim +rpush +persist +pexpireat +time +zadd +zcard +zcount \
                       +zmscore +zpopmin +zrange +zrem";
 /// The additional rights for a cluster.
-const CLUSTER_RIGHTS: &str = "+cluster|slots +ping +asking";
+const CLUSTER_RIGHTS: &str = "+cluster|slots +ping +asking +rename";
 
 /// Returns the command that creates a user with these rights.
 fn user<'a>(name: &'a str, rights: &[&'a str]) -> Vec<&'a str> {
@@ -83,6 +83,12 @@ async fn every_call(expiring: &RedisStore, store: &RedisStore, id: &Conversation
     assert_eq!(recalled_texts(store, id).await[5], "cites zero");
     make(expiring, id, "p").await;
     assert_eq!(providers(store, id).await[6], "p");
+    let copy = copy_of(id);
+    for store in [expiring, store] {
+        assert_eq!(store.conversation(id).fork(Seq::new(6), &copy).await.unwrap(), 6);
+        assert_eq!(texts(store, &copy).await[4], "four");
+        store.delete(&copy).await.unwrap();
+    }
     store.conversation(id).truncate(Seq::new(4)).await.unwrap();
     make(store, id, "p").await;
     recall(store, id, "cites zero", &[0]).await;
@@ -109,11 +115,24 @@ async fn every_call(expiring: &RedisStore, store: &RedisStore, id: &Conversation
 }
 
 /// The commands that change keys.
-const CHANGES: [&str; 12] =
-    ["set", "unlink", "hset", "hdel", "lset", "ltrim", "rpush", "persist", "pexpireat", "zadd", "zpopmin", "zrem"];
+const CHANGES: [&str; 13] = [
+    "set",
+    "copy",
+    "unlink",
+    "hset",
+    "hdel",
+    "lset",
+    "ltrim",
+    "rpush",
+    "persist",
+    "pexpireat",
+    "zadd",
+    "zpopmin",
+    "zrem",
+];
 
 /// The calls that write. Each is made on a conversation of four turns in which the call writes as much as it can.
-const WRITES: [&str; 20] = [
+const WRITES: [&str; 22] = [
     "first append",
     "append",
     "append with a compaction",
@@ -134,6 +153,8 @@ const WRITES: [&str; 20] = [
     "bar",
     "label",
     "import",
+    "fork",
+    "fork that begins an expiry",
 ];
 
 /// The user lacks one command during one call. The call fails without an effect, unless it does not need the command.
@@ -181,6 +202,7 @@ async fn a_missing_right_leaves_the_conversation_as_it_was() {
                 // The name is removed last. A repetition removes it.
                 let is_deleted = after.0.is_empty() && ["delete", "erase", "erase if"].contains(&call);
                 assert!(is_deleted || after == before, "{what}: {after:?}");
+                assert!(store.load(&copy_of(&id), Load::new()).await.unwrap().is_absent(), "{what}");
             }
             say(&store, &id, "again").await;
             let mut after = after.0;
@@ -189,6 +211,10 @@ async fn a_missing_right_leaves_the_conversation_as_it_was() {
             assert!(texts(&store, &id).await.ends_with(&["again".to_owned()]), "{what}");
         }
     }
+}
+
+fn copy_of(id: &ConversationId) -> ConversationId {
+    format!("{id}-copy").parse().unwrap()
 }
 
 async fn write(
@@ -211,6 +237,11 @@ async fn write(
         "append with a provenance" => store.append(id, Append::new(Expect::AnyOrCreate, made_by("q"))).await.map(drop),
         "append that begins an expiry" => expiring.append(id, append("more")).await.map(drop),
         "compact" => store.compact(id, incarnation, compaction()).await.map(drop),
+        // Everything that a copy leaves out is removed from it.
+        "fork" => store.fork(id, incarnation, ForkTo::new(copy_of(id), Seq::new(3))).await.map(drop),
+        "fork that begins an expiry" => {
+            expiring.fork(id, incarnation, ForkTo::new(copy_of(id), Seq::new(3))).await.map(drop)
+        }
         "prune" => store.prune(id, incarnation, turns, Derived::Keep).await.map(drop),
         "prune and erase" => store.prune(id, incarnation, turns, Derived::Erase).await.map(drop),
         "truncate" => store.truncate(id, revision, Seq::new(3), None).await.map(drop),

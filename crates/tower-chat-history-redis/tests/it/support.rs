@@ -202,8 +202,8 @@ pub(crate) fn made_by(provider: &str) -> Exchange {
     let mut exchange = exchange("asks");
     let [head, prompt] = ["head", "prompt"].map(|text| Digest::of(text.as_bytes()));
     let origin = Origin::unknown().provider(provider);
-    let provenance = Provenance::new(1, Cut::window_from(Seq::new(1)).positions(), origin);
-    exchange.provenance = Some(Box::new(provenance.digests(Some(PromptDigests::new(head, prompt)))));
+    let (cut, digests) = (Cut::window_from(Seq::new(1)).positions(), PromptDigests::new(head, prompt));
+    exchange.provenance = Some(Box::new(Provenance::new(1, cut, digests, origin)));
     exchange
 }
 

@@ -7,6 +7,7 @@ mod delete;
 mod derived;
 mod erase;
 mod erasures;
+mod fork;
 mod labels;
 mod prune;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub(crate) use self::{
     delete::{DeleteConversation, DeleteIf},
     erase::EraseStep,
     erasures::RecordErasure,
+    fork::ForkLog,
     labels::ReplaceLabels,
     prune::PruneLog,
     truncate::TruncateLog,

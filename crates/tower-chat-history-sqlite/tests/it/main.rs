@@ -10,6 +10,7 @@ mod damage;
 mod damaged_entries;
 mod damaged_rows;
 mod erasing;
+mod forking;
 mod opening;
 mod paths;
 mod paths_in_child;

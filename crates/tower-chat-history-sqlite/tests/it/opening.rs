@@ -167,9 +167,10 @@ async fn a_database_of_version_1_is_read_and_continued() {
     recalled.tokens = Some(9);
     assert_eq!(log[2].exchange.recalled, Some(recalled));
     let provenance = log[1].exchange.provenance.clone().unwrap();
-    let digests = provenance.digests.unwrap();
-    assert_eq!((provenance.renderer, digests.head), (1, Digest::of(b"")));
-    assert_eq!(digests.prompt.to_string(), "00112233445566778899aabbccddeeff");
+    assert_eq!((provenance.renderer, provenance.digests.head), (1, Digest::of(b"")));
+    assert_eq!(provenance.digests.prompt.to_string(), "0011223344556677");
+    assert_eq!(provenance.reader.unwrap().to_string(), "8899aabbccddeeff");
+    assert_eq!((provenance.made_at, provenance.tokens), (Some(Seq::new(1)), Some(34)));
     let mut cut = Cut::window_from(Seq::new(2));
     (cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3));
     assert_eq!((provenance.cut, provenance.origin), (cut.positions(), Origin::unknown().provider("p\u{0}")));

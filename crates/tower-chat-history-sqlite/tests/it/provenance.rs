@@ -15,8 +15,8 @@ fn made_by(provider: &str) -> Exchange {
     let mut exchange = exchange("asks");
     let origin = Origin::unknown().provider(provider);
     let [head, prompt] = ["head", "prompt"].map(|text| Digest::of(text.as_bytes()));
-    let provenance = Provenance::new(1, Cut::window_from(Seq::new(1)).positions(), origin);
-    exchange.provenance = Some(Box::new(provenance.digests(Some(PromptDigests::new(head, prompt)))));
+    let cut = Cut::window_from(Seq::new(1)).positions();
+    exchange.provenance = Some(Box::new(Provenance::new(1, cut, PromptDigests::new(head, prompt), origin)));
     exchange
 }
 

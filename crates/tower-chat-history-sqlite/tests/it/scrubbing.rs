@@ -5,7 +5,8 @@ use std::time::Duration;
 use tower_chat_history_conformance::shorthand::log_texts;
 use tower_chat_history_core::{
     Append, Citation, CompactionVersion, ConversationId, Cut, Digest, Erase, Exchange, ExchangeId, Expect,
-    HistoryStore, Labels, LabelsVersion, List, Message, Origin, Prefix, PromptDigests, Provenance, Recalled, Seq,
+    HistoryStore, HistoryStoreExt, Labels, LabelsVersion, List, Message, Origin, Prefix, PromptDigests, Provenance,
+    Recalled, Seq,
 };
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 
@@ -26,7 +27,7 @@ async fn plant(store: &SqliteStore, id: &ConversationId, number: usize, turn: us
     let origin = Origin::unknown().provider(SECRET);
     let cut = Cut::window_from(Seq::FIRST).positions();
     let digests = PromptDigests::new(Digest::of(b"a"), Digest::of(b"b"));
-    exchange.provenance = Some(Box::new(Provenance::new(1, cut, origin).digests(Some(digests))));
+    exchange.provenance = Some(Box::new(Provenance::new(1, cut, digests, origin)));
     let appended = store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
     let incarnation = appended.revision.incarnation();
     let mut compact = compact(SECRET, 0, Some(&text(5)));
@@ -82,6 +83,21 @@ async fn an_erased_secret_is_in_no_file_after_a_scrub() {
     store.close().await.unwrap();
     let store = database.open().await;
     assert_eq!(log_texts(&store, &id).await.last().unwrap(), "and on");
+    assert!(!database.contains(SECRET));
+}
+
+#[tokio::test]
+async fn a_copy_of_a_secret_is_erased_like_its_original() {
+    let database = TestDatabase::new();
+    let (store, under) = planted(&database, 20).await;
+    let id = ConversationId::new(["acme", SECRET, &format!("{SECRET}-17")]).unwrap();
+    let copy = ConversationId::new(["acme", "copy"]).unwrap();
+    assert!(store.conversation(&id).fork(Seq::new(4), &copy).await.unwrap() > 0);
+    erase(&store, &under).await;
+    store.scrub().await.unwrap();
+    assert!(database.contains(SECRET), "the copy is a conversation of its own");
+    store.delete(&copy).await.unwrap();
+    store.scrub().await.unwrap();
     assert!(!database.contains(SECRET));
 }
 

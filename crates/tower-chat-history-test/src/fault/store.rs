@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
-    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, Fork, ForkTo, Forked, HistoryStore,
+    Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
 use super::FaultStore;
 
-/// An operation of a [`HistoryStore`], or of one that can [truncate](Truncate), [prune](Prune),
+/// An operation of a [`HistoryStore`], or of one that can [truncate](Truncate), [prune](Prune), [fork](Fork),
 /// [list](tower_chat_history_core::List) or [erase](tower_chat_history_core::Erase).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
@@ -26,6 +26,8 @@ pub enum Op {
     Truncate,
     /// [`Prune::prune`].
     Prune,
+    /// [`Fork::fork`].
+    Fork,
     /// [`List::list`](tower_chat_history_core::List::list).
     List,
     /// [`List::describe`](tower_chat_history_core::List::describe).
@@ -109,5 +111,13 @@ impl<S: Prune> Prune for FaultStore<S> {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         self.of(Op::Prune).run_stages(Some(id), self.inner.prune(id, incarnation, keep, derived)).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: Fork> Fork for FaultStore<S> {
+    async fn fork(&self, id: &ConversationId, incarnation: Incarnation, to: ForkTo) -> Result<Forked, StoreError> {
+        self.of(Op::Fork).run_stages(Some(id), self.inner.fork(id, incarnation, to)).await
     }
 }

@@ -28,8 +28,8 @@ use crate::line::{ConversationLine, Line, LineError};
 /// # Rules
 ///
 /// - Ids, positions, times and messages stay as they are. The log of a pruned conversation begins at the same position
-///   as the exported one, and its [creation time](tower_chat_history_core::Listed::created_at) becomes that of its first
-///   exchange.
+///   as the exported one. The [creation time](tower_chat_history_core::Listed::created_at) of a pruned conversation or a
+///   fork becomes that of its first exchange.
 /// - **A repeated import stores nothing.** An exchange that is already at its position is skipped, and an interrupted
 ///   import therefore continues where it stopped.
 /// - **Two logs are never mixed.** If the store has another exchange at a position, the rest of this conversation is

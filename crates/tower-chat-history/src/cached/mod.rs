@@ -13,8 +13,9 @@ use quick_cache::{
     sync::{Cache, DefaultLifecycle},
 };
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, KnownState, Load,
-    Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated, Window,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, Fork, ForkTo, Forked, HistoryStore,
+    Incarnation, KnownState, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate,
+    Truncated, Window,
 };
 
 use self::{
@@ -297,6 +298,16 @@ impl<S: Prune> Prune for CachedStore<S> {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         removing(&self.windows, id, self.inner.prune(id, incarnation, keep, derived)).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: Fork> Fork for CachedStore<S> {
+    /// Makes the copy in the store. Windows that are cached under the id of the copy are of earlier incarnations, so
+    /// they are not used any more, and the first load of the copy caches its own.
+    async fn fork(&self, id: &ConversationId, incarnation: Incarnation, to: ForkTo) -> Result<Forked, StoreError> {
+        self.inner.fork(id, incarnation, to).await
     }
 }
 

@@ -29,6 +29,7 @@
 mod begin;
 mod commit;
 mod count;
+mod explain;
 mod idle;
 mod in_flight;
 mod last_seen;

@@ -28,6 +28,9 @@ const PAGE: u64 = 1_000;
 /// time. Set a [rate](super::Limits::calls_per_minute_under) too: below a quota, each first call costs a listing, and
 /// its conversation exists only once its reply is stored.
 ///
+/// A [fork](crate::Conversation::fork) and an [import](crate::Conversation::import) create a conversation without asking
+/// the quota. It is counted like every other one when the next conversation begins.
+///
 /// A listing that fails, or does not end within the [store timeout](crate::HistoryOptions::store_timeout), fails the
 /// call with the error of a load. This is also so if the model [may be called without
 /// history](crate::policy::OnLoadFailure::CallWithoutHistory).

@@ -14,8 +14,8 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, HistoryStore, Incarnation, Load, Loaded, Page,
-    Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, Fork, ForkTo, Forked, HistoryStore,
+    Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
 use self::{log::Log, order::Order, space::Space};
@@ -31,8 +31,8 @@ const ERASURES: usize = 16;
 /// A clone shares the conversations. They are dropped with the last clone, or with the process, and no other process
 /// can read them.
 ///
-/// The memory has a limit: 256 MiB, unless [another one](Self::with_limit) is set. If an append or a compaction would
-/// exceed it, the store refuses it with [`StoreError::Full`]. Nothing is evicted: only
+/// The memory has a limit: 256 MiB, unless [another one](Self::with_limit) is set. If an append, a compaction or a fork
+/// would exceed it, the store refuses it with [`StoreError::Full`]. Nothing is evicted: only
 /// [deleting](HistoryStore::delete), [erasing](tower_chat_history_core::Erase), [truncating](Truncate) or
 /// [pruning](Prune) conversations makes room.
 ///
@@ -46,6 +46,8 @@ const ERASURES: usize = 16;
 /// for example by an import, because their parsed parts are added later. If tool calls are very short in that dialect,
 /// their parsed parts can take more. The process may take more memory from the system, because its allocator may hold
 /// freed memory.
+///
+/// A [fork](Fork) copies no exchange. Both conversations share them, and the estimate counts them in each.
 ///
 /// ```
 /// use tower_chat_history::{ConversationId, HistoryStoreExt, MemoryStore, Message};
@@ -66,8 +68,9 @@ pub struct MemoryStore {
 }
 
 /// Each conversation belongs to one shard. Every call for one conversation holds the lock of its shard from beginning
-/// to end, so the call is atomic. Calls for several conversations lock the shard of each in turn. No code awaits while
-/// it holds a lock. The longest operation under a lock copies the pointers to a window's exchanges.
+/// to end, so the call is atomic. A fork holds the shards of two conversations: it locks the one with the lower index
+/// first. Other calls for several conversations lock the shard of each in turn. No code awaits while it holds a lock.
+/// The longest operation under a lock copies the pointers to the exchanges of a window, or those of a log to fork.
 ///
 /// A call that holds a shard may lock the order. A call that holds the order locks nothing else. The order has an id if
 /// and only if the shard has its conversation, except within a call that holds the shard.
@@ -114,9 +117,31 @@ impl MemoryStore {
 
     /// Locks the shard to which this conversation belongs.
     fn shard(&self, id: &ConversationId) -> MutexGuard<'_, Shard> {
-        let shard = self.shared.hasher.hash_one(id) as usize % SHARDS;
+        self.shard_at(self.shard_index(id))
+    }
+
+    /// Locks the shards of two conversations. The second one is `None` if it is the same as the first.
+    fn shards(
+        &self,
+        one: &ConversationId,
+        other: &ConversationId,
+    ) -> (MutexGuard<'_, Shard>, Option<MutexGuard<'_, Shard>>) {
+        let (one, other) = (self.shard_index(one), self.shard_index(other));
+        if one > other {
+            let lower = self.shard_at(other);
+            return (self.shard_at(one), Some(lower));
+        }
+        let lower = self.shard_at(one);
+        (lower, (one < other).then(|| self.shard_at(other)))
+    }
+
+    fn shard_index(&self, id: &ConversationId) -> usize {
+        self.shared.hasher.hash_one(id) as usize % SHARDS
+    }
+
+    fn shard_at(&self, index: usize) -> MutexGuard<'_, Shard> {
         // No code panics between two changes of a log, so the logs are consistent even if the lock is poisoned.
-        self.shared.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the order of the conversations.
@@ -240,6 +265,35 @@ impl Prune for MemoryStore {
         // The exchanges are dropped after the lock, because dropping many of them takes time.
         self.shared.space.give_back(head.bytes());
         Ok(pruned)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Fork for MemoryStore {
+    async fn fork(&self, id: &ConversationId, incarnation: Incarnation, to: ForkTo) -> Result<Forked, StoreError> {
+        let (mut shard, mut other) = self.shards(id, &to.id);
+        let copies = other.as_deref().unwrap_or(&shard);
+        if let Some(existing) = copies.get(&to.id) {
+            return existing.result_of_repeat(to.incarnation);
+        }
+        self.order().check(&to.id, to.since)?;
+
+        // The order is not locked in the meantime, because copying a long log takes time.
+        let log = shard.get(id).ok_or(StoreError::Gone)?;
+        let Some(copy) = log.fork(incarnation, &to, &self.shared.space)? else { return Ok(Forked::new(None)) };
+
+        let mut order = self.order();
+        if let Err(erased) = order.check(&to.id, to.since) {
+            self.shared.space.give_back(copy.bytes());
+            return Err(erased);
+        }
+        order.insert(to.id.clone());
+
+        let forked = Forked::new(Some(copy.revision()));
+        let copies = other.as_deref_mut().unwrap_or(&mut shard);
+        copies.insert(to.id, copy);
+        Ok(forked)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A store that routes each conversation to one of several stores.
 
 mod erase;
+mod fork;
 mod list;
 
 use std::fmt;
@@ -11,7 +12,10 @@ use tower_chat_history_core::{
     Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
 };
 
-pub use self::list::{StoreList, StoreListError};
+pub use self::{
+    fork::OtherStore,
+    list::{StoreList, StoreListError},
+};
 
 /// The choice of a store for each conversation: a closure, or a [list of stores](StoreList).
 pub trait Route: Send + Sync + 'static {
@@ -67,8 +71,9 @@ where
 /// # }
 /// ```
 ///
-/// A closure does not tell which stores there are. To [list](crate::store::List) and [erase](crate::store::Erase)
-/// conversations, create the routed store [over a list](Self::over):
+/// A closure does not tell which stores there are, or whether two conversations have the same one. To
+/// [list](crate::store::List), [fork](crate::store::Fork) and [erase](crate::store::Erase) conversations, create the
+/// routed store [over a list](Self::over):
 ///
 /// ```
 /// # use tower_chat_history::MemoryStore as SqliteStore;
@@ -80,6 +85,10 @@ where
 /// # Ok(())
 /// # }
 /// ```
+///
+/// A fork makes the copy in the store of the conversation. If the closure chooses another store for the id of the copy,
+/// the fork is refused with [`OtherStore`]. Choose the id so that both are in one store, for example under the same
+/// tenant. To copy a conversation into another store, export it and import it there.
 #[derive(Clone)]
 pub struct RoutedStore<R>(R);
 

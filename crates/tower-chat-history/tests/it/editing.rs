@@ -30,60 +30,72 @@ async fn log(store: &FaultStore<MemoryStore>, id: &ConversationId) -> Vec<Record
 }
 
 #[tokio::test]
-async fn a_failed_fork_reports_how_much_it_copied() {
-    for written in 0..4 {
-        let (store, from) = filled(4).await;
-        let to = id("copy");
-        store.pass(Op::Append, written);
-        store.fail(Op::Append, 2, Fault::Unavailable);
-        let failed = store.conversation(&from).fork(Seq::new(4), &to).await.unwrap_err();
-        assert!(matches!(&failed, ForkError::Write { copied, .. } if *copied == written), "{failed:?}");
-        assert_eq!(failed.copied(), written);
-        assert!(failed.source().is_some() && !format!("{failed:?} {failed}").contains("secret"));
-        assert_eq!(log(&store, &to).await, log(&store, &from).await[..written]);
-        // After `clear`, the fork succeeds.
-        store.conversation(&to).clear().await.unwrap();
-        assert_eq!(store.conversation(&from).fork(Seq::new(4), &to).await.unwrap(), 4);
-    }
-}
-
-#[tokio::test]
-async fn a_fork_survives_lost_answers() {
-    let (store, from) = filled(3).await;
-    let to = id("copy");
-    for _ in 0..3 {
-        store.lose_answers(Op::Append, 1);
-        // The repeat.
-        store.pass(Op::Append, 1);
-    }
-    assert_eq!(store.conversation(&from).fork(Seq::new(9), &to).await.unwrap(), 3);
-    assert_eq!(log(&store, &to).await, log(&store, &from).await);
-}
-
-#[tokio::test]
-async fn a_fork_stops_if_another_writer_appends() {
+async fn a_fork_is_repeated_once_if_its_outcome_is_unknown() {
     let (store, from) = filled(4).await;
-    let to = id("copy");
-    store.pass(Op::Append, 2);
-    store.fail(Op::Append, 1, Fault::Conflict);
-    let failed = store.conversation(&from).fork(Seq::new(4), &to).await.unwrap_err();
-    let right = matches!(&failed, ForkError::Write { copied: 2, source: StoreError::Conflict { .. } });
-    assert!(right, "{failed:?}");
-    // A conflict at the first exchange means that another conversation was created in between.
-    store.fail(Op::Append, 1, Fault::Conflict);
-    let failed = store.conversation(&from).fork(Seq::new(4), &id("other")).await.unwrap_err();
-    assert!(matches!(failed, ForkError::Exists), "{failed:?}");
+    for (name, lost) in [("failed", false), ("lost", true)] {
+        if lost {
+            store.lose_answers(Op::Fork, 1);
+        } else {
+            store.fail(Op::Fork, 1, Fault::Unavailable);
+        }
+        let before = store.calls(Op::Fork);
+        assert_eq!(store.conversation(&from).fork(Seq::new(3), &id(name)).await.unwrap(), 3);
+        assert_eq!(store.calls(Op::Fork), before + 2);
+        assert_eq!(log(&store, &id(name)).await, log(&store, &from).await[..3]);
+    }
+
+    store.fail(Op::Fork, 2, Fault::Unavailable);
+    let failed = store.conversation(&from).fork(Seq::new(4), &id("copy")).await.unwrap_err();
+    assert!(matches!(&failed, ForkError::Store(error) if error.is_retryable()), "{failed:?}");
+    assert!(failed.source().is_some() && !format!("{failed:?} {failed}").contains("secret"));
+    assert!(log(&store, &id("copy")).await.is_empty());
+    assert_eq!(store.conversation(&from).fork(Seq::new(4), &id("copy")).await.unwrap(), 4);
+}
+
+#[tokio::test]
+async fn a_conversation_that_begins_in_between_is_not_replaced_by_a_fork() {
+    let (store, from) = filled(2).await;
+    let copy = id("copy");
+    let hold = store.hold(Op::Fork);
+    let forking = async { store.conversation(&from).fork(Seq::new(2), &copy).await };
+    let appending = async {
+        hold.reached(1).await;
+        store.append(&copy, Append::new(Expect::Absent, turn())).await.unwrap();
+        hold.release();
+    };
+    let (failed, ()) = futures_util::future::join(forking, appending).await;
+    assert!(matches!(failed, Err(ForkError::Exists)), "{failed:?}");
+    assert_eq!(log(&store, &copy).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_log_or_a_copy_that_is_deleted_in_between_is_not_forked() {
+    for deleted in ["log", "copy"] {
+        let (store, from) = filled(2).await;
+        let hold = store.hold(Op::Fork);
+        let copy = id("copy");
+        let forking = async { store.conversation(&from).fork(Seq::new(2), &copy).await };
+        let deleting = async {
+            hold.reached(1).await;
+            store.delete(&id(deleted)).await.unwrap();
+            hold.release();
+        };
+        let (failed, ()) = futures_util::future::join(forking, deleting).await;
+        assert!(matches!(failed, Err(ForkError::Store(StoreError::Gone))), "{failed:?}");
+        assert!(log(&store, &copy).await.is_empty());
+    }
 }
 
 #[tokio::test]
 async fn a_fork_of_an_unreadable_log_fails() {
     let (store, from) = filled(2).await;
-    for reads in 0..2 {
-        store.pass(Op::Read, reads);
-        store.fail(Op::Read, 1, Fault::Backend);
+    for loads in 0..2 {
+        store.pass(Op::Load, loads);
+        store.fail(Op::Load, 1, Fault::Backend);
         let failed = store.conversation(&from).fork(Seq::new(2), &id("copy")).await.unwrap_err();
-        assert!(matches!(failed, ForkError::Read { copied: 0, .. }), "{failed:?}");
+        assert!(matches!(failed, ForkError::Store(StoreError::Backend { .. })), "{failed:?}");
     }
+    assert_eq!(store.calls(Op::Fork), 0);
     assert!(log(&store, &id("copy")).await.is_empty());
 }
 

@@ -16,6 +16,7 @@ mod counts;
 mod dialects;
 mod editing;
 mod engine;
+mod explain;
 mod foreign;
 #[cfg(feature = "http")]
 mod http;

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt, MemoryStore, Message, StoreError,
-    store::{Append, Compact, CompactionVersion, Cut, Cuts, Expect, Incarnation, Load, Loaded, Profile, Seq, Summary},
+    store::{
+        Append, Compact, CompactionVersion, Cut, Cuts, Expect, Fork, ForkError, ForkTo, Forked, Incarnation, Labels,
+        Load, Loaded, Profile, Seq, Summary,
+    },
 };
 
 use tower_chat_history_core::{Erase, List, Prefix};
@@ -141,6 +144,33 @@ async fn compactions_count_for_the_limit_until_they_are_replaced() {
     assert_eq!(store.used(), 0);
 }
 
+#[tokio::test]
+async fn forks_count_for_the_limit_until_they_are_deleted() {
+    let (first, more) = sizes(|| sized(400)).await;
+    let store = MemoryStore::with_limit(2 * (first + more));
+    let (a, b, c) = (id("a"), id("b"), id("c"));
+    append(&store, &a, sized(400)).await.unwrap();
+    append(&store, &a, sized(400)).await.unwrap();
+    let incarnation = store.conversation(&a).revision().await.unwrap().unwrap().incarnation();
+    let labeled = ForkTo::new(b.clone(), Seq::new(2)).labels(Labels::new([("title", "x")]).unwrap());
+    let full = store.fork(&a, incarnation, labeled.clone()).await;
+    assert!(matches!(full, Err(StoreError::Full { .. })), "{full:?}");
+    assert_eq!((store.used(), store.conversation(&b).revision().await.unwrap()), (first + more, None));
+    assert_eq!(store.list(&Prefix::all(), None, 9).await.unwrap().conversations.len(), 1);
+
+    store.fork(&a, incarnation, ForkTo::new(b.clone(), Seq::new(2))).await.unwrap();
+    assert_eq!(store.used(), store.limit());
+    let full = store.fork(&a, incarnation, ForkTo::new(c.clone(), Seq::new(1))).await;
+    assert!(matches!(full, Err(StoreError::Full { .. })), "{full:?}");
+    assert_eq!(store.fork(&a, incarnation, ForkTo::new(c, Seq::FIRST)).await.unwrap(), Forked::new(None));
+    store.conversation(&b).truncate(Seq::new(1)).await.unwrap();
+    assert_eq!(store.used(), 2 * first + more);
+    store.delete(&a).await.unwrap();
+    assert_eq!((store.used(), store.conversation(&b).messages().await.unwrap().len()), (first, 1));
+    store.delete(&b).await.unwrap();
+    assert_eq!(store.used(), 0);
+}
+
 /// Runs this many tasks on their own threads, and waits for all of them.
 async fn on_threads<F: Future<Output = ()> + Send + 'static>(count: usize, task: impl Fn(usize) -> F) {
     let tasks: Vec<_> = (0..count).map(|n| tokio::spawn(task(n))).collect();
@@ -237,6 +267,73 @@ async fn parallel_fills_and_deletions_keep_count_and_limit() {
     }
     assert!(stored <= store.limit());
     assert_eq!(store.used(), 0);
+}
+
+/// Each fork locks two conversations, and the threads take them in different orders.
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn parallel_forks_in_all_directions_do_not_wait_for_each_other_forever() {
+    let store = MemoryStore::new();
+    let ids: Arc<[ConversationId]> = (0..5).map(|n| id(n.to_string())).collect();
+    on_threads(THREADS, |thread| {
+        let (store, ids) = (store.clone(), Arc::clone(&ids));
+        async move {
+            for n in 0..APPENDS {
+                let [from, to] = [thread + n, thread + 3 * n + 1].map(|at| &ids[at % ids.len()]);
+                append(&store, from, sized(100)).await.unwrap();
+                let before = Seq::new(n as u64 % 9 + 1);
+                match store.conversation(from).fork(before, to).await {
+                    Ok(copied) => assert!(copied <= before.get()),
+                    Err(ForkError::Exists | ForkError::Store(StoreError::Gone)) => {}
+                    Err(other) => panic!("expected a refusal, got {other:?}"),
+                }
+                if n % 3 == thread % 3 {
+                    store.delete(to).await.unwrap();
+                }
+            }
+        }
+    })
+    .await;
+    for id in ids.iter() {
+        let log = store.conversation(id).exchanges().await.unwrap();
+        assert!(log.iter().zip(0..).all(|(recorded, at)| recorded.seq == Seq::new(at)));
+        store.delete(id).await.unwrap();
+    }
+    assert_eq!(store.used(), 0);
+}
+
+/// A fork copies a long log while an erasure of the copy begins.
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn parallel_forks_from_before_an_erasure_leave_nothing() {
+    let store = MemoryStore::new();
+    let (log, under): (ConversationId, Prefix) = ("log".parse().unwrap(), "memory".parse().unwrap());
+    for _ in 0..APPENDS {
+        append(&store, &log, sized(100)).await.unwrap();
+    }
+    let used = store.used();
+    let incarnation = store.conversation(&log).revision().await.unwrap().unwrap().incarnation();
+    for _ in 0..APPENDS {
+        let Loaded::Absent(epoch) = store.load(&id("0"), Load::new()).await.unwrap() else {
+            panic!("something is left")
+        };
+        on_threads(THREADS, |thread| {
+            let (store, log, under) = (store.clone(), log.clone(), under.clone());
+            async move {
+                if thread == 0 {
+                    store.bar(&under).await.unwrap();
+                    store.erase(&under, None, usize::MAX).await.unwrap();
+                    return;
+                }
+                let to = ForkTo::new(id(thread.to_string()), Seq::new(u64::MAX)).since(Some(epoch));
+                match store.fork(&log, incarnation, to).await {
+                    Ok(_) | Err(StoreError::Gone) => {}
+                    Err(other) => panic!("expected the refusal `Gone`, got {other:?}"),
+                }
+            }
+        })
+        .await;
+        assert!(store.count(&under).await.unwrap().total().is_nothing());
+        assert_eq!(store.used(), used);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]

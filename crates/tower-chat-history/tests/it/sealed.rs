@@ -50,7 +50,7 @@ async fn a_handle_returns_a_typed_error_and_no_empty_history() {
         assert!(is_sealed(&error), "{error:?}");
     }
     let copy: ConversationId = "copy".parse().unwrap();
-    let Err(ForkError::Read { source, .. }) = conversation.fork(Seq::new(1), &copy).await else { panic!("it forks") };
+    let Err(ForkError::Store(source)) = conversation.fork(Seq::new(1), &copy).await else { panic!("it forks") };
     assert!(is_sealed(&source), "{source:?}");
     assert_eq!(conversation.len().await.unwrap(), 1, "nothing was removed");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tower_chat_history::{
     CachedStore, Engine, HistoryOptions, HistoryStore, MemoryStore, Retention,
-    store::{Erase, Prune, Truncate},
+    store::{Erase, Fork, Prune, Truncate},
 };
 use tower_chat_history_sqlite::SqliteStore;
 
@@ -61,6 +61,13 @@ impl Base {
     }
 
     pub(super) fn truncate(&self) -> Arc<dyn Truncate> {
+        match self {
+            Self::Memory(store) | Self::Cached(store) => Arc::new(store.clone()),
+            Self::Sqlite(store, _) => Arc::new(store.clone()),
+        }
+    }
+
+    pub(super) fn fork(&self) -> Arc<dyn Fork> {
         match self {
             Self::Memory(store) | Self::Cached(store) => Arc::new(store.clone()),
             Self::Sqlite(store, _) => Arc::new(store.clone()),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tower_chat_history::{
     ConversationId, HistoryStore as _, HistoryStoreExt as _, Message,
-    store::{Derived, EraseExt as _, Prefix, PruneTo, Recalled, Seq},
+    store::{Derived, EraseExt as _, Prefix, PruneTo, Seq},
 };
 
 use super::{
@@ -112,28 +112,14 @@ impl Case {
         self.forks += 1;
         let log = &self.talks[talk].log;
         let copy = ConversationId::new(["fork", &self.forks.to_string()]).unwrap();
-        let store = self.base.store();
-        let copied = store.conversation(&log.id).fork(Seq::new(u64::MAX), &copy).await;
-        copied.map_err(|error| Violation::new("a conversation can be forked", error.to_string()))?;
-        let mut forked = Talk::new(&format!("fork/{}", self.forks), self.policies.len());
-        forked.log.id = copy.clone();
-        let stored = store
-            .conversation(&copy)
-            .exchanges()
-            .await
-            .map_err(|error| Violation::new("a log can be read", error.to_string()))?;
-        let same = stored.iter().map(Entry::of).map(|entry| (entry.id, entry.messages));
-        let expected = log.entries.iter().map(|entry| (entry.id.clone(), entry.messages.clone()));
-        holds(same.eq(expected), "a fork has the same exchanges", || {
-            format!("{} of {}", stored.len(), log.entries.len())
+        let copied = self.base.fork().conversation(&log.id).fork(Seq::new(u64::MAX), &copy).await;
+        let copied = copied.map_err(|error| Violation::new("a conversation can be forked", error.to_string()))?;
+        holds(copied == log.entries.len() as u64, "a fork has the same exchanges", || {
+            format!("{copied} of {}", log.entries.len())
         })?;
-        for (copied, entry) in stored.iter().zip(&log.entries) {
-            let message = |recalled: Option<&Recalled>| recalled.map(|recalled| recalled.message.clone());
-            let (of_copy, of_entry) = (message(copied.exchange.recalled.as_ref()), message(entry.recalled.as_ref()));
-            let is_same = of_copy == of_entry || of_copy.is_none() && log.is_pruned();
-            holds(is_same, "a fork has the same recalled messages", || entry.to_string())?;
-        }
-        stored.iter().for_each(|recorded| forked.log.push(Entry::of(recorded)));
+        let mut forked = Talk::new(&format!("fork/{}", self.forks), self.policies.len());
+        forked.log = log.forked(copy);
+        forked.log.check(&self.base, false).await?;
         // A fork becomes another conversation of the case. There are never many.
         if self.talks.len() < 3 {
             self.talks.push(forked);

@@ -103,11 +103,6 @@ impl Log {
         self.entries.iter().any(|entry| entry.id == *id)
     }
 
-    /// Returns true if the log does not begin at the first position.
-    pub(super) fn is_pruned(&self) -> bool {
-        self.entries.first().is_some_and(|entry| entry.seq > 0)
-    }
-
     pub(super) fn next(&self) -> u64 {
         self.entries.last().map_or(0, |last| last.seq + 1)
     }
@@ -171,6 +166,22 @@ impl Log {
         for entry in &mut self.entries {
             entry.recalled.take_if(|recalled| recalled.least_cited().is_some_and(|cited| cited < first));
         }
+    }
+
+    /// Returns the log of a copy of everything. It has the compaction of one profile.
+    pub(super) fn forked(&self, copy: ConversationId) -> Self {
+        let mut forked = Self {
+            id: copy,
+            entries: self.entries.clone(),
+            pruned: self.pruned.clone(),
+            excused: self.excused.clone(),
+            seen: vec![Positions::default(); self.seen.len()],
+        };
+        // Facts of pruned exchanges are only in summaries, and those of other profiles are not copied.
+        forked.excused.extend(self.pruned.iter().flat_map(Entry::facts));
+        let first = self.entries.first().map_or(0, |first| first.seq);
+        forked.erase_recalled(Seq::new(first));
+        forked
     }
 
     /// Compares this log with that of the store, whose beginning may have been pruned.

@@ -37,17 +37,17 @@ async fn nothing_is_readable_in_redis() {
     }
 }
 
-/// Returns the digests of a guess, as bytes and as digits.
+/// Returns the digests of a guess, as bytes, as digits and as base64.
 fn digests(guess: &str) -> Vec<Vec<u8>> {
     let sha = Sha256::digest(guess).to_vec();
-    let own = Digest::of(guess.as_bytes()).to_string();
-    let of_message = Message::user(guess).digest().to_string();
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let raw = |digits: &str| u128::from_str_radix(digits, 16).unwrap().to_be_bytes().to_vec();
-    let reversed = |digits: &str| raw(digits).into_iter().rev().collect();
-    let texts = [hex(&sha)[..24].to_owned(), own[..24].to_owned(), of_message[..24].to_owned()].map(String::into_bytes);
-    let mut digests = vec![sha[..16].to_vec(), raw(&own), reversed(&own), raw(&of_message), reversed(&of_message)];
-    digests.extend(texts);
+    let hex = sha.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let mut digests = vec![sha[..16].to_vec(), hex.as_bytes()[..24].to_vec()];
+    for digest in [Digest::of(guess.as_bytes()), Message::user(guess).digest()] {
+        let number = u64::from_str_radix(&digest.to_string(), 16).unwrap();
+        digests.extend([number.to_be_bytes().to_vec(), number.to_le_bytes().to_vec()]);
+        digests.push(digest.to_string().into_bytes());
+        digests.push(serde_json::to_string(&digest).unwrap().trim_matches('"').into());
+    }
     digests
 }
 

@@ -55,7 +55,7 @@ impl Reasoning {
             let Some(provenance) = &exchange.provenance else { continue };
             if *seq >= from
                 && provenance.origin == *origin
-                && let Some(at) = provenance.digests.and_then(|digests| places.get(&digests.prompt))
+                && let Some(at) = places.get(&provenance.digests.prompt)
                 && !context[*at..].starts_with(reply)
                 && context[*at..].starts_with(&rest)
                 && log.iter().filter(|other| begins_alike(other, &rest)).count() == 1

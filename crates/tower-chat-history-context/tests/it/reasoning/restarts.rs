@@ -41,7 +41,7 @@ fn a_compaction_of_an_unknown_prompt_begins_no_prompt() {
     let newest = world.log.last_mut().unwrap();
     let mut exchange = (*newest.exchange).clone();
     let provenance = exchange.provenance.as_mut().unwrap();
-    (provenance.made_at, provenance.digests) = (None, None);
+    (provenance.made_at, provenance.digests) = (None, PromptDigests::default());
     *newest = Recorded::new(newest.seq, exchange);
     assert!(!prompt(&world).iter().any(|message| message.index().restarts), "the log was not loaded");
 }

@@ -248,18 +248,54 @@ fn version_1_of_a_provenance_is_frozen() {
     let mut cut = Cut::window_from(Seq::new(2));
     (cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3));
     let origin = Origin::unknown().provider("p").route("r").account("a").model("m");
-    let provenance = Provenance::new(1, cut.positions(), origin);
-    let text =
-        r#"{"v":1,"renderer":1,"cut":[2,2,2,0,5,3,0],"origin":{"provider":"p","route":"r","account":"a","model":"m"}}"#;
+    let mut provenance = Provenance::new(1, cut.positions(), PromptDigests::new(head, prompt), origin);
+    let text = r#"{"v":1,"r":1,"c":[2,2,0,2,0,5,3],"d":"cchrlGix8HfvJ0wiJTyNGQ","o":["p","r","a","m"]}"#;
     assert_eq!(provenance.encode().unwrap(), text);
     assert_eq!(Provenance::decode(text).unwrap(), provenance);
-    let provenance = provenance.digests(Some(PromptDigests::new(head, prompt))).made_at(Some(Seq::new(7)));
-    let text = format!(
-        r#"{{"v":1,"renderer":1,"digests":{{"head":"{head}","prompt":"{prompt}"}},"cut":[2,2,2,0,5,3,0],"origin":{{"provider":"p","route":"r","account":"a","model":"m"}},"made_at":7}}"#
-    );
+
+    provenance.made_at = Some(Seq::new(7));
+    provenance.reader = Some(head);
+    provenance.tokens = Some(12_345);
+    provenance.origin = Origin::unknown();
+    let text = r#"{"v":1,"r":1,"s":7,"c":[2,2,0,2,0,5,3],"d":"cchrlGix8HfvJ0wiJTyNGQ","k":"cchrlGix8Hc","n":12345}"#;
     assert_eq!(provenance.encode().unwrap(), text);
-    assert_eq!(Provenance::decode(&text).unwrap(), provenance);
-    assert!(Provenance::decode("{}").is_err() && Provenance::decode(r#"{"v":1}"#).is_err());
+    assert_eq!(Provenance::decode(text).unwrap(), provenance);
+
+    let least = Provenance::default();
+    let text = r#"{"v":1,"r":0,"d":"AAAAAAAAAAAAAAAAAAAAAA"}"#;
+    assert_eq!(least.encode().unwrap(), text);
+    assert_eq!(Provenance::decode(text).unwrap(), least);
+}
+
+#[test]
+fn a_damaged_provenance_is_an_error() {
+    for wrong in [
+        "{}",
+        r#"{"v":1}"#,
+        r#"{"v":1,"r":1}"#,
+        r#"{"v":1,"r":1,"d":""}"#,
+        r#"{"v":1,"r":1,"d":"AAAAAAAAAAA"}"#,
+        r#"{"v":1,"r":1,"d":"AAAAAAAAAAAAAAAAAAAAAAAA"}"#,
+        r#"{"v":1,"r":1,"d":"AAAAAAAAAAAAAAAAAAAA*A"}"#,
+        r#"{"v":1,"r":1,"c":[1,2,3,4,5,6,7,8],"d":"AAAAAAAAAAAAAAAAAAAAAA"}"#,
+        r#"{"v":1,"r":1,"c":[-1],"d":"AAAAAAAAAAAAAAAAAAAAAA"}"#,
+    ] {
+        assert!(Provenance::decode(wrong).is_err(), "{wrong}");
+    }
+}
+
+/// It is stored beside every exchange.
+#[test]
+fn a_provenance_is_small() {
+    let last = Seq::new(99_999);
+    let mut cut = Cut::window_from(last);
+    (cut.rounds_start, cut.cleared_before, cut.recalled_from) = (last, last, last);
+    cut.summary = Some(Summary::new("before", last));
+    let digests = PromptDigests::new(Digest::of(b"head"), Digest::of(b"prompt"));
+    let provenance = Provenance::new(1, cut.positions(), digests, Origin::unknown());
+    let provenance = provenance.made_at(Some(last)).tokens(Some(999_999));
+    let text = provenance.encode().unwrap();
+    assert!(text.len() <= 100, "{} bytes: {text}", text.len());
 }
 
 #[test]

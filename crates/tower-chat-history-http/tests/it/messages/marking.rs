@@ -27,10 +27,10 @@ fn unmarked(mut value: Value) -> Value {
 }
 
 /// Returns the exchanges of a conversation, without what differs between two of them.
-async fn stored(chat: &Chat) -> Vec<(Vec<String>, Option<PromptDigests>)> {
+async fn stored(chat: &Chat) -> Vec<(Vec<String>, PromptDigests)> {
     let facts = |recorded: Recorded| {
         let messages = recorded.exchange.messages.iter().map(|message| message.json().to_owned()).collect();
-        (messages, recorded.exchange.provenance.as_ref().and_then(|provenance| provenance.digests))
+        (messages, recorded.exchange.provenance.as_ref().unwrap().digests)
     };
     chat.exchanges().await.into_iter().map(facts).collect()
 }

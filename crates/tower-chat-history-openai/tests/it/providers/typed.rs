@@ -104,12 +104,7 @@ async fn the_recorded_provider_counts_if_the_call_names_none() {
     for (provider, name, field) in FIELDS {
         let chat = Chat::begun(provider, Some(name), 1, HistoryOptions::new()).await;
         let error = chat.say_typed(OpenAi::new(), [typed_result()]).await.unwrap_err();
-        if provider == ChatProvider::DeepSeek {
-            // Its reasoning is bound to nothing, so no provider is recorded with it, and DeepSeek itself refuses.
-            assert!(field_of(&error).is_none() && error.to_string().contains("reasoning_content"), "{error}");
-        } else {
-            assert_eq!(field_of(&error), Some((name, field)));
-        }
+        assert_eq!(field_of(&error), Some((name, field)));
     }
 }
 

@@ -54,7 +54,7 @@ INSERT INTO conversation VALUES (1, 'acme/user%2042', x'00112233445566778899aabb
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (4294967296, 'e0', NULL, 2, 163,
     '{"v":1,"id":"e0","at":1700000000000,"messages":[{"role":"user","content":"Hi! I am Nemo."},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}],"tokens":{"counter":"o200k_base","counts":[5,6]}}');
 INSERT INTO exchange (place, id, continues, messages, bytes, provenance, body) VALUES (4294967297, 'e1', 0, 2, 88,
-    '{"v":1,"renderer":1,"digests":{"head":"99aa06d3014798d86001c324468d497f","prompt":"00112233445566778899aabbccddeeff"},"cut":[2,2,2,0,5,3,0],"origin":{"provider":"p\u0000"}}',
+    '{"v":1,"r":1,"s":1,"c":[2,2,0,2,0,5,3],"d":"LQaABTjTlMIAESIzRFVmdw","k":"iJmqu8zd7v8","n":34,"o":["p\u0000",null,null,null]}',
     '{"v":1,"id":"e1","at":1700000001000,"continues":0,"messages":[{"role":"tool","tool_call_id":"c1","content":"r"},{"role":"assistant","content":"Hello!"}]}');
 INSERT INTO exchange (place, id, continues, messages, bytes, recalled_first, recalled, body) VALUES (4294967298, 'e2', NULL, 2, 95, 0,
     '{"v":1,"message":{"role":"user","content":"You said: \u0000 Nemo."},"citations":[[0,0,1],[1,1,2]],"tokens":9}',
@@ -72,6 +72,6 @@ INSERT INTO compaction VALUES (2, 'default', 1, 1,
     CAST('{"v":1,"cut":[1,1,0,3,4,2,1],"replaced":[0,1,0,0,0,0,0]}' AS BLOB),
     CAST('{"summary":{"text":"They greeted each other."}}' AS BLOB));
 -- The erasures of all conversations (epoch 6) and of the prefix `acme/user%2042` (epoch 7).
-INSERT INTO erasure VALUES (6, 'd6f5222ffc6d3eaf474292953285562e');
-INSERT INTO erasure VALUES (7, 'c5434fa6e24db0036a447d3ec8a83e97');
+INSERT INTO erasure VALUES (6, '474292953285562e');
+INSERT INTO erasure VALUES (7, '8f1974fccff0260e');
 COMMIT;

@@ -180,6 +180,15 @@ impl BoundedStore {
         }
     }
 
+    /// Loads the cuts of the profile, with as little of the log as possible.
+    pub(super) async fn cuts(&self, conversation: &ConversationId) -> Result<Option<Cuts>, StoreFailure> {
+        let mut load = self.window_or(None);
+        load.limit = LoadLimit::new(1, 1).unwrap_or(load.limit);
+        let Loaded::Window(window) = self.bounded(self.store.load(conversation, load)).await? else { return Ok(None) };
+        let cuts = window.compaction.as_ref().map(Cuts::read).transpose();
+        cuts.map_err(|error| StoreFailure::Store(self.unreadable(conversation, error)))
+    }
+
     fn window_or(&self, exchange: Option<&ExchangeId>) -> Load {
         let mut load = Load::new().profile(self.options.context.profile.clone()).limit(self.options.context.load_limit);
         load.exchange = exchange.cloned();

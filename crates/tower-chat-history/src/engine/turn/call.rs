@@ -36,8 +36,8 @@ pub(in crate::engine) struct Call {
     /// The runtime that finishes the turn if its caller leaves.
     pub(super) runtime: Handle,
     pub(in crate::engine) request: RequestInfo,
-    /// The digest of the request, for the calibration.
-    pub(super) request_digest: OnceLock<Digest>,
+    /// The digest of the request's head, tools and response format.
+    pub(super) head: Digest,
     /// The provider that is called.
     origin: Origin,
     pub(in crate::engine) counting: Counting,
@@ -53,7 +53,7 @@ pub(in crate::engine) struct Call {
 impl Call {
     /// Returns the conditions under which reasoning may be sent.
     pub(in crate::engine) const fn conditions(&self) -> Conditions<'_> {
-        Conditions { request: &self.request, origin: &self.origin }
+        Conditions { request: &self.request, head: self.head, origin: &self.origin }
     }
 
     /// Returns the dialect and the provider that are called.
@@ -85,8 +85,8 @@ impl Call {
             choices,
             read_by,
             runtime,
+            head: request.digest(),
             request,
-            request_digest: OnceLock::new(),
             origin,
             counting,
             calibration_key: OnceLock::new(),
@@ -130,7 +130,7 @@ pub(in crate::engine) fn runtime() -> Result<Handle, HistoryError> {
 }
 
 /// Returns the estimate for a model for which neither the options nor the integration have a counter.
-fn estimate(model: Option<&str>) -> Arc<dyn TokenCounter> {
+pub(in crate::engine) fn estimate(model: Option<&str>) -> Arc<dyn TokenCounter> {
     match model.and_then(Estimate::for_model) {
         Some(estimate) => Arc::new(estimate),
         None => Arc::new(ByteEstimate::new()),

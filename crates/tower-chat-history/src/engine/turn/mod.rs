@@ -27,10 +27,10 @@ use crate::{
 };
 
 pub(super) use self::{
-    call::{Call, runtime},
+    call::{Call, estimate, runtime},
     history::{LoadedHistory, read_in},
     planned::{PlannedTurn, fit_budget},
-    translate::{Called, check_turn, in_dialect, read_each},
+    translate::{Called, check_turn, in_dialect, read_each, read_known},
 };
 
 /// A turn that has begun: its context is ready to be sent, and nothing is stored yet.

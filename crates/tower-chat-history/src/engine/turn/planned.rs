@@ -200,7 +200,7 @@ impl Call {
 
     /// Returns the beginning of a prompt under this cut. The next prompt has it too, unless it is compacted.
     pub(super) fn prompt_start(&self, positions: Positions) -> PromptStart {
-        PromptStart { positions, request: *self.request_digest.get_or_init(|| self.request.digest()) }
+        PromptStart { positions, request: self.head }
     }
 
     /// Returns the message that contains this summary.

@@ -99,9 +99,14 @@ impl TurnState {
         exchange.metadata = self.call.metadata.take();
         exchange.recalled = self.planned.recalled.take();
         let sent_under = self.planned.plan.fit.sent_under;
-        let prompt = SentPrompt { messages: &self.context, under: sent_under, next: self.planned.history.next };
-        let provenance = plan::provenance(&exchange, prompt, self.call.conditions());
-        exchange.provenance = provenance.map(Box::new);
+        let prompt = SentPrompt {
+            messages: &self.context,
+            under: sent_under,
+            next: self.planned.history.next,
+            tokens: self.planned.tokens.map(|tokens| tokens.prompt.total()),
+        };
+        let provenance = plan::provenance(self.call.conditions(), prompt);
+        exchange.provenance = Some(Box::new(provenance));
 
         let history = &mut self.planned.history;
         let expect = match (&self.planned.pending, history.revision) {

@@ -30,9 +30,19 @@ pub(in crate::engine) fn read_each(
     conversation: &ConversationId,
     exchanges: &[Recorded],
 ) -> Result<(), HistoryError> {
-    if options.policies.on_other_dialect == OnOtherDialect::Fail {
-        return read_in(called, conversation, exchanges);
+    match options.policies.on_other_dialect {
+        OnOtherDialect::Fail => read_in(called, conversation, exchanges),
+        OnOtherDialect::Translate => read_known(options, called, conversation, exchanges),
     }
+}
+
+/// Reads the exchanges in their own dialects: that of the call, or those of the options.
+pub(in crate::engine) fn read_known(
+    options: &HistoryOptions,
+    called: &'static dyn Dialect,
+    conversation: &ConversationId,
+    exchanges: &[Recorded],
+) -> Result<(), HistoryError> {
     for Recorded { seq, exchange, .. } in exchanges {
         if exchange.dialect.is_built_in() {
             continue;
@@ -65,28 +75,33 @@ pub(in crate::engine) async fn in_dialect(
     // A dialect sees no other part of the origin, so that a translation stays the same if the model changes.
     let mut reader = Origin::unknown();
     reader.provider.clone_from(&called.origin.provider);
-    let translated = translate_or_spawn(to, &reader, exchanges).await;
-    let (translated, left_out) =
-        translated.map_err(|source| HistoryError::Composed { dialect: DialectName::of(to), source })?;
-    let as_stored = mem::replace(exchanges, translated);
-    Ok(Some(Translations { as_stored, left_out }))
+    let in_one_dialect = translate_or_spawn(to, &reader, exchanges).await;
+    let (in_one_dialect, translated) =
+        in_one_dialect.map_err(|source| HistoryError::Composed { dialect: DialectName::of(to), source })?;
+    let as_stored = mem::replace(exchanges, in_one_dialect);
+    Ok(Some(Translations { as_stored, translated }))
 }
 
-/// The exchanges of a window before they were translated, and the parts that were left out.
+/// The exchanges of a window before they were translated, and which of them were.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Translations {
     /// All exchanges of the window.
     pub(super) as_stored: Vec<Recorded>,
-    /// The positions of those that were translated.
-    left_out: Vec<(Seq, LeftOut)>,
+    /// The positions of those that were translated, in order, and what was left out of each.
+    translated: Vec<(Seq, LeftOut)>,
 }
 
 impl Translations {
+    /// Returns the positions of the exchanges that were translated, in order.
+    pub(in crate::engine) fn translated(&self) -> impl Iterator<Item = Seq> {
+        self.translated.iter().map(|(seq, _)| *seq)
+    }
+
     /// Returns the report about the exchanges that are sent, or `None` if none of them was translated.
     pub(super) fn report(&self, sent: &[Seq]) -> Option<TranslationReport> {
         let mut report = TranslationReport::default();
         let is_sent = |seq: &Seq| sent.binary_search(seq).is_ok();
-        for (_, left_out) in self.left_out.iter().filter(|(seq, _)| is_sent(seq)) {
+        for (_, left_out) in self.translated.iter().filter(|(seq, _)| is_sent(seq)) {
             report.exchanges += 1;
             report.left_out += *left_out;
         }
@@ -121,18 +136,18 @@ async fn translate_or_spawn(
 fn translate(to: &'static dyn Dialect, reader: &Origin, exchanges: &[Recorded]) -> Result<InOneDialect, MessageError> {
     let mut translator = Translator::new(to, reader);
     let mut in_dialect = exchanges.to_vec();
-    let mut left_out = Vec::new();
+    let mut translated = Vec::new();
     for recorded in &mut in_dialect {
         if recorded.exchange.dialect.is(to.name()) {
             translator.keep(recorded);
             continue;
         }
 
-        let translated = translator.translate(recorded)?;
-        recorded.exchange = translated.exchange;
-        left_out.push((recorded.seq, translated.left_out));
+        let translation = translator.translate(recorded)?;
+        recorded.exchange = translation.exchange;
+        translated.push((recorded.seq, translation.left_out));
     }
-    Ok((in_dialect, left_out))
+    Ok((in_dialect, translated))
 }
 
 /// Checks that the turn which these messages continue is in the dialect of the call. Its caller has the ids of the

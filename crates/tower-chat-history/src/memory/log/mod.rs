@@ -1,5 +1,6 @@
 //! One conversation: its log, the index of its exchange ids, and its compactions. Nothing here locks or waits.
 
+mod fork;
 mod listed;
 mod removal;
 mod size;
@@ -28,9 +29,9 @@ pub(super) struct Log {
     compactions: HashMap<Profile, Compaction>,
     labels: Labels,
     labels_version: LabelsVersion,
-    /// The time of the exchange that created the conversation.
+    /// The time of the exchange or the fork that created the conversation.
     created_at: Timestamp,
-    /// The latest time of all exchanges, also of removed ones.
+    /// The latest time of the fork and of all exchanges after it, also of removed ones.
     updated_at: Timestamp,
     /// The size of the messages' JSON, in bytes.
     message_bytes: usize,

@@ -142,8 +142,9 @@ impl Log {
     }
 }
 
-/// Returns `true` if the recalled messages of an exchange do not survive an erasure from a log that begins at `first`.
-fn cites_removed(exchange: &Exchange, first: Seq) -> bool {
+/// Returns `true` if the recalled messages of an exchange survive neither an erasure from a log that begins at `first`,
+/// nor a fork.
+pub(super) fn cites_removed(exchange: &Exchange, first: Seq) -> bool {
     let cited = exchange.recalled.as_ref().and_then(Recalled::least_cited);
     cited.is_some_and(|cited| u64::try_from(cited).is_ok_and(|cited| cited < first.get()) || cited < 0)
 }
@@ -161,7 +162,7 @@ impl Removed {
 
 #[cfg(test)]
 mod tests {
-    use tower_chat_history_core::{CompactionVersion, Origin, Positions, Profile, Provenance};
+    use tower_chat_history_core::{CompactionVersion, Origin, Positions, Profile, PromptDigests, Provenance};
 
     use super::super::tests::{UNLIMITED, append, begin};
     use super::*;
@@ -236,7 +237,7 @@ mod tests {
         let plain = log.append(append("b"), &UNLIMITED).unwrap();
         let mut with_provenance = append("c");
         let origin = Origin::unknown().provider("p".repeat(100));
-        let provenance = Provenance::new(1, Positions::default(), origin);
+        let provenance = Provenance::new(1, Positions::default(), PromptDigests::default(), origin);
         Arc::make_mut(&mut with_provenance.exchange).provenance = Some(Box::new(provenance));
         log.append(with_provenance, &UNLIMITED).unwrap();
         let held = log.entries[2].memory - log.entries[1].memory;

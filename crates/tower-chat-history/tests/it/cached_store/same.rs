@@ -4,17 +4,30 @@ use proptest::prelude::*;
 use tower_chat_history::{
     CachedStore, ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt as _, MemoryStore, Message,
     store::{
-        Append, Compact, Compaction, CompactionVersion, Cut, Cuts, Derived, Expect, KnownState, Load, LoadLimit,
-        Loaded, Profile, Prune, PruneTo, Seq, Summary, Truncate,
+        Append, Compact, Compaction, CompactionVersion, Cut, Cuts, Derived, Expect, Fork, ForkTo, KnownState, Load,
+        LoadLimit, Loaded, Profile, Prune, PruneTo, Seq, Summary, Truncate, Window,
     },
 };
 
 #[derive(Clone, Debug)]
 enum Step {
-    Append { opens: bool, messages: usize, cut: Option<CompactionStep> },
+    Append {
+        opens: bool,
+        messages: usize,
+        cut: Option<CompactionStep>,
+    },
     Compact(CompactionStep),
-    Truncate { back: u64 },
-    Prune { turns: usize, derived: Derived },
+    Truncate {
+        back: u64,
+    },
+    Prune {
+        turns: usize,
+        derived: Derived,
+    },
+    /// Another process puts a copy of the beginning in the place of the conversation.
+    Fork {
+        back: u64,
+    },
     Delete,
     Load(LoadStep),
 }
@@ -62,6 +75,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
             turns,
             derived: if remove { Derived::Erase } else { Derived::Keep },
         }),
+        1 => (0..4_u64).prop_map(|back| Step::Fork { back }),
         1 => Just(Step::Delete),
     ];
     let replica = prop_oneof![6 => Just(0), 2 => Just(1), 1 => Just(2)];
@@ -74,7 +88,7 @@ fn profile(number: usize) -> Profile {
 
 /// The current log, read without a cache.
 struct CurrentLog {
-    window: Option<tower_chat_history::store::Window>,
+    window: Option<Window>,
     openings: Vec<Seq>,
 }
 
@@ -98,6 +112,13 @@ async fn compact(store: &MemoryStore, id: &ConversationId, compaction_step: &Com
     let version = stored.map_or(CompactionVersion::NONE, |stored| stored.version);
     let replaces = if compaction_step.names_stored { version } else { CompactionVersion::new(77) };
     Some(Cuts::new(cut).compact(profile(compaction_step.profile), replaces).unwrap())
+}
+
+/// Returns what is right of the window's compaction for a log that ends before this position.
+fn kept(window: &Window, end: Seq) -> Option<Compact> {
+    let stored: &Compaction = window.compaction.as_ref()?;
+    let cuts = Cuts::read(stored).unwrap().truncated_to(end.get())?;
+    Some(cuts.compact(profile(0), stored.version).unwrap())
 }
 
 async fn run(steps: Vec<(usize, Step)>) {
@@ -127,17 +148,26 @@ async fn run(steps: Vec<(usize, Step)>) {
             Step::Truncate { back } => {
                 if let Some(window) = window {
                     let from = Seq::new(window.revision.version().saturating_sub(back));
-                    let kept = |stored: &Compaction| {
-                        let cuts = Cuts::read(stored).unwrap().truncated_to(from.get())?;
-                        Some(cuts.compact(profile(0), stored.version).unwrap())
-                    };
-                    let keep = window.compaction.as_ref().and_then(kept);
-                    store.truncate(&id, window.revision, from, keep).await.unwrap();
+                    store.truncate(&id, window.revision, from, kept(&window, from)).await.unwrap();
                 }
             }
             Step::Prune { turns, derived } => {
                 if let Some(window) = window {
                     store.prune(&id, window.revision.incarnation(), PruneTo::LastTurns(turns), derived).await.unwrap();
+                }
+            }
+            Step::Fork { back } => {
+                if let Some(window) = window {
+                    let before = Seq::new(window.revision.version().saturating_sub(back));
+                    let copy = ConversationId::new(["b"]).unwrap();
+                    let to = ForkTo::new(copy.clone(), before);
+                    let forked = store.fork(&id, window.revision.incarnation(), to).await.unwrap();
+                    inner_store.delete(&id).await.unwrap();
+                    if let Some(revision) = forked.revision {
+                        let to = ForkTo::new(id.clone(), before).compact(kept(&window, before));
+                        inner_store.fork(&copy, revision.incarnation(), to).await.unwrap();
+                        store.delete(&copy).await.unwrap();
+                    }
                 }
             }
             Step::Delete => store.delete(&id).await.unwrap(),

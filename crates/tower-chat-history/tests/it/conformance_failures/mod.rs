@@ -16,8 +16,8 @@ use futures_util::FutureExt;
 use tower_chat_history::{
     ConversationId, ExchangeId, HistoryStore, MemoryStore, Message, StoreError,
     store::{
-        Append, Appended, Compact, CompactOutcome, Derived, Expect, Incarnation, Load, LoadLimit, Loaded, Page, Prune,
-        PruneTo, Pruned, Recorded, Revision, Seq, Truncate, Truncated, Window,
+        Append, Appended, Compact, CompactOutcome, Derived, Expect, Fork, ForkTo, Forked, Incarnation, Load, LoadLimit,
+        Loaded, Page, Prune, PruneTo, Pruned, Recorded, Revision, Seq, Truncate, Truncated, Window,
     },
 };
 use tower_chat_history_conformance::store::{Handle, behaviors};
@@ -58,6 +58,12 @@ enum Fault {
     ForgetsProvenance,
     /// Logs begin at position 0, whatever their first append names.
     BeginsAtZero,
+    /// Forks copy the whole log.
+    ForksAll,
+    /// Forks choose an incarnation for their copy.
+    ForksAnew,
+    /// Copies have the time of their first exchange.
+    ForksWithoutTime,
     /// First turns are stored, even if their conversation was erased.
     IgnoresEpochs,
     /// Only deletions refuse first turns.
@@ -268,8 +274,29 @@ impl Prune for Faulty {
     }
 }
 
+#[async_trait]
+impl Fork for Faulty {
+    async fn fork(&self, id: &ConversationId, incarnation: Incarnation, mut to: ForkTo) -> Result<Forked, StoreError> {
+        if self.fault == Fault::ForksAll && to.before > Seq::FIRST {
+            to.before = Seq::new(u64::MAX);
+        }
+        if self.fault == Fault::ForksAnew {
+            to.incarnation = Incarnation::random();
+        }
+        if self.fault == Fault::ForksWithoutTime
+            && let Some(first) = self.store.read(id, Seq::FIRST, 1).await?.exchanges.first()
+        {
+            to.at = first.exchange.at;
+        }
+        if self.fault == Fault::IgnoresEpochs {
+            to.since = None;
+        }
+        self.store.fork(id, incarnation, to).await
+    }
+}
+
 /// The behaviors that find each fault.
-const FOUND_BY: [(Fault, &[&str]); 25] = [
+const FOUND_BY: [(Fault, &[&str]); 28] = [
     (Fault::Unconditional, &["append::other_revisions_conflict"]),
     (Fault::OldWindow, &["append::the_first_append_creates_the_log"]),
     (Fault::SizeOfWindow, &["load::a_window_has_the_size_of_the_whole_log"]),
@@ -294,7 +321,10 @@ const FOUND_BY: [(Fault, &[&str]); 25] = [
     (Fault::ForgetsRecalled, &["recalled::recalled_messages_come_back"]),
     (Fault::ForgetsProvenance, &["provenance::a_provenance_comes_back"]),
     (Fault::BeginsAtZero, &["first::a_log_begins_where_its_first_append_says"]),
-    (Fault::IgnoresEpochs, &["epochs::a_deletion_refuses_first_turns"]),
+    (Fault::ForksAll, &["fork::the_exchanges_before_the_position_are_copied"]),
+    (Fault::ForksAnew, &["fork::a_repeat_finds_its_copy"]),
+    (Fault::ForksWithoutTime, &["copy::the_time_is_that_of_the_fork"]),
+    (Fault::IgnoresEpochs, &["epochs::a_deletion_refuses_first_turns", "fork::a_copy_that_was_deleted_is_gone"]),
     (Fault::IgnoresBars, &["erase::first_turns_under_the_prefix_are_refused"]),
     (Fault::PrefixesOfText, &["listing::a_prefix_contains_whole_parts", "erase::a_prefix_is_erased_and_nothing_else"]),
     (Fault::RepeatsAtCursors, &["listing::pages_are_in_the_order_of_ids"]),

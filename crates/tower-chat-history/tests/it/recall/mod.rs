@@ -12,4 +12,4 @@ mod properties;
 mod repeated;
 mod room;
 mod skipped;
-mod support;
+pub mod support;

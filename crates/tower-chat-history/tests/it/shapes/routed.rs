@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     ConversationId, HistoryStoreExt as _, MemoryStore, Message, RoutedStore,
-    store::{Erase, EraseExt as _, List, Prefix, Prune, Receipt, StoreError, StoreListError, Truncate},
+    store::{
+        Erase, EraseExt as _, ForkError, List, OtherStore, Prefix, Prune, Receipt, Seq, StoreError, StoreListError,
+        Truncate,
+    },
 };
 use tower_chat_history_conformance::store::Handle;
 use tower_chat_history_test::{Fault, FaultStore, Op};
@@ -170,4 +173,22 @@ async fn truncation_reaches_the_store_that_has_the_conversation() {
     assert_eq!(taken.exchange.messages[0].text(), "b");
     assert_eq!(log(&acme, &id).await, ["a", "a"]);
     assert_eq!(log(&other, &id).await, ["a", "a", "b", "b"]);
+}
+
+#[tokio::test]
+async fn a_fork_stays_in_its_store() {
+    let stores = [("acme", MemoryStore::new()), ("others", MemoryStore::new())];
+    let is_other = |id: &ConversationId| id.parts().next().as_deref() != Some("acme");
+    let routed = RoutedStore::over(stores, move |id| usize::from(is_other(id))).unwrap();
+    let (of_acme, copy, of_other) = (id(&["acme", "1"]), id(&["acme", "2"]), id(&["other", "1"]));
+    routed.conversation(&of_acme).import([Message::user("u"), Message::assistant("a")]).await.unwrap();
+    assert_eq!(routed.conversation(&of_acme).fork(Seq::new(1), &copy).await.unwrap(), 1);
+    assert_eq!(log(&routed.route(&copy), &copy).await, ["u", "a"]);
+
+    let refused = routed.conversation(&of_acme).fork(Seq::new(1), &of_other).await.unwrap_err();
+    let ForkError::Store(StoreError::Backend { source }) = refused else { panic!("{refused:?}") };
+    let error: &OtherStore = source.downcast_ref().unwrap();
+    assert_eq!((error.store.as_str(), error.other.as_str()), ("acme", "others"));
+    assert!(error.to_string().contains("export the conversation, and import it"), "{error}");
+    assert!(routed.conversation(&of_other).is_empty().await.unwrap());
 }

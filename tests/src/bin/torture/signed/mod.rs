@@ -149,14 +149,12 @@ mod tests {
         let prompt = [Message::compose(&SigningDialect, &Role::User, "?").unwrap()];
         let digest = Digest::of(b"");
         let reply = SigningProvider::new("one").reply(digest, &prompt, &script(task).unwrap()).unwrap();
-        let (reply_len, is_bound) = (reply.len(), reply.iter().any(|message| message.bound().can_be_removed()));
-        let is_bound_to_prompt = reply.iter().any(|message| message.bound().to_prefix);
+        let reply_len = reply.len();
         let messages = input(task).unwrap().into_iter().chain(reply);
         let mut exchange = Exchange::new(task.name.exchange_id().unwrap(), messages).with_reply_len(reply_len);
         let origin = Origin::unknown().provider("one");
-        let digests = is_bound_to_prompt.then(|| PromptDigests::new(digest, digest));
-        let provenance = Provenance::new(1, Cut::default().positions(), origin).digests(digests);
-        exchange.provenance = is_bound.then(|| Box::new(provenance));
+        let digests = PromptDigests::new(digest, digest);
+        exchange.provenance = Some(Box::new(Provenance::new(1, Cut::default().positions(), digests, origin)));
         if task.kind.continues() { exchange.continuing(Seq::FIRST) } else { exchange }
     }
 

@@ -21,11 +21,7 @@ pub(crate) struct Sent<'a> {
 impl Sent<'_> {
     /// Returns the sum that the stored exchange must have.
     pub(crate) fn sum(&self) -> u64 {
-        let (digests, origin) = self.made_after;
-        let is_bound_to_prompt = self.reply.iter().any(|message| message.bound().to_prefix);
-        let is_bound = is_bound_to_prompt || self.reply.iter().any(|message| message.bound().to_origin);
-        let made_after = is_bound.then_some((is_bound_to_prompt.then_some(digests), origin));
-        sum_of(SigningDialect.name(), self.reply.len(), made_after, [self.input, self.reply])
+        sum_of(SigningDialect.name(), self.reply.len(), Some(self.made_after), [self.input, self.reply])
     }
 }
 
@@ -38,7 +34,7 @@ pub(crate) fn sum(exchange: &Exchange) -> u64 {
 fn sum_of(
     dialect: &str,
     reply_len: usize,
-    made_after: Option<(Option<PromptDigests>, &Origin)>,
+    made_after: Option<(PromptDigests, &Origin)>,
     elements: [&[Message]; 2],
 ) -> u64 {
     let about = [dialect.to_owned(), reply_len.to_string(), format!("{made_after:?}")];
@@ -60,7 +56,7 @@ mod tests {
         let task = Task { name: Name { worker: 1, number: 3 }, conversation: 1, kind: Kind::Call };
         let stored = exchange(task);
         let Provenance { digests, origin, .. } = *stored.provenance.clone().unwrap();
-        let sent = Sent { input: stored.input(), reply: stored.reply(), made_after: (digests.unwrap(), &origin) };
+        let sent = Sent { input: stored.input(), reply: stored.reply(), made_after: (digests, &origin) };
         assert_eq!(sum(&stored), sent.sum());
         let differs = |change: &dyn Fn(&mut Exchange)| {
             let mut changed = stored.clone();
@@ -70,10 +66,8 @@ mod tests {
         differs(&|exchange| exchange.reply_len += 1);
         differs(&|exchange| exchange.dialect = Exchange::new(exchange.id.clone(), []).dialect);
         differs(&|exchange| exchange.provenance = None);
-        differs(&|exchange| exchange.provenance.as_mut().unwrap().digests = None);
         differs(&|exchange| {
-            let digests = exchange.provenance.as_mut().unwrap().digests.as_mut().unwrap();
-            digests.prompt = Digest::of(b"another prompt");
+            exchange.provenance.as_mut().unwrap().digests.prompt = Digest::of(b"another prompt");
         });
         differs(&|exchange| exchange.provenance.as_mut().unwrap().origin = Origin::unknown());
         differs(&|exchange| exchange.messages.swap(0, 1));

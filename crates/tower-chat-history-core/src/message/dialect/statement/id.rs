@@ -45,7 +45,7 @@ impl<'a> StatedId<'a> {
     }
 
     /// Returns the id for a dialect in which ids may be used again by later calls: the original one if `is_legal`
-    /// returns `true`, and otherwise `call_` with 32 hexadecimal digits.
+    /// returns `true`, and otherwise `call_` with 16 hexadecimal digits.
     ///
     /// The id of a call of another [space](Space) than the first one is always changed, because two calls of different
     /// spaces can have the same id.
@@ -66,7 +66,7 @@ impl<'a> StatedId<'a> {
     }
 
     /// Returns the id for a dialect in which every call of a conversation needs an id of its own: the original one with
-    /// the place of the call, such as `x-4-0-0`, if `is_legal` returns `true` for it, and otherwise `call_` with 32
+    /// the place of the call, such as `x-4-0-0`, if `is_legal` returns `true` for it, and otherwise `call_` with 16
     /// hexadecimal digits, which depend on the place.
     ///
     /// The place is the position of the exchange with the call, the number of its round there, and the number of
@@ -120,7 +120,7 @@ mod tests {
             placed(&x, 3, 1, 0).unique(|_| false),
             placed(&custom, 3, 1, 0).unique(|_| true),
         ] {
-            assert_eq!(changed.len(), 37, "{changed}");
+            assert_eq!(changed.len(), 21, "{changed}");
             assert!(changed.strip_prefix("call_").unwrap().bytes().all(|digit| digit.is_ascii_hexdigit()));
         }
     }

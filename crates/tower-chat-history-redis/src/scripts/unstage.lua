@@ -1,0 +1,3 @@
+-- Deletes exchanges that were staged.
+redis.call('UNLINK', unpack(KEYS))
+return {'unstaged'}
