@@ -103,8 +103,8 @@ impl Labels {
         Self(BTreeMap::from([(Self::FORKED_FROM.to_owned(), format!("{id}@{at}"))]))
     }
 
-    /// Returns where the conversation was [forked](crate::Conversation::fork) from: the id of the other conversation, and
-    /// the position of the first exchange that was not copied. Returns `None` if there is no such label.
+    /// Returns the origin of a [fork](crate::Conversation::fork): the id of the conversation that was copied, and the
+    /// position of the first exchange that was not copied. Returns `None` if there is no such label.
     #[must_use]
     pub fn forked_from(&self) -> Option<(ConversationId, Seq)> {
         let (id, position) = self.get(Self::FORKED_FROM)?.rsplit_once('@')?;

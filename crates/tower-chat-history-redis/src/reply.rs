@@ -122,12 +122,16 @@ impl Reply {
     /// Reads the exchanges from a position on as they are stored: their records, their index entries, their recalled
     /// messages and their provenances.
     pub(crate) fn stored(&mut self, id: &ConversationId, from: u64) -> Result<Vec<Stored>, StoreError> {
-        let (records, entries, recalled, provenances) = (self.list()?, self.list()?, self.list()?, self.list()?);
+        let records = self.list()?;
+        let entries = self.list()?;
+        let mut recalled = self.list()?.into_iter();
+        let mut provenances = self.list()?.into_iter();
+
         // There are as many provenances as exchanges, or none if all are empty.
-        if records.len() != entries.len() || !(provenances.is_empty() || provenances.len() == records.len()) {
+        if records.len() != entries.len() || ![0, records.len()].contains(&provenances.len()) {
             return Err(UnexpectedReply::error());
         }
-        let (mut recalled, mut provenances) = (recalled.into_iter(), provenances.into_iter());
+
         let mut exchanges = Vec::with_capacity(records.len());
         for (seq, (record, entry)) in (from..).zip(records.into_iter().zip(entries)) {
             let entry = bytes(entry)?;
@@ -144,8 +148,10 @@ impl Reply {
 
     /// Reads the record of the exchange at a position, its recalled messages and its provenance.
     pub(crate) fn exchange(&mut self, id: &ConversationId, seq: u64) -> Result<Recorded, StoreError> {
-        let (record, recalled, provenance) = (self.next(), self.next(), self.next());
-        decode(id, seq, &bytes(record)?, &bytes(recalled)?, &bytes(provenance)?)
+        let record = bytes(self.next())?;
+        let recalled = bytes(self.next())?;
+        let provenance = bytes(self.next())?;
+        decode(id, seq, &record, &recalled, &provenance)
     }
 
     /// Reads a list of numbers.

@@ -230,7 +230,8 @@ pub fn next_cut(window: &LoadedWindow, limit: LoadLimit, budget: &FitBudget<'_>,
     }
     let watermarks = budget.watermarks.as_if_due();
     // The head of the next prompt is not known yet. Without reasoning, the sizes are the smallest possible ones.
-    let (items, conditions) = (folded.into_items(false), Conditions { origin, ..Conditions::unknown() });
+    let conditions = Conditions { origin, ..Conditions::unknown() };
+    let items = folded.into_items(false);
     let window = fit::Window { items, exchanges, cut: &cut, continues: None, summary: None, conditions };
     let fit = fit::fit(window, &FitBudget { watermarks, ..*budget }).ok()?;
     fit.cut.or(truncated)

@@ -15,9 +15,9 @@ impl<S: Fork + ?Sized> Conversation<'_, S> {
     /// Copies the exchanges before position `at` into another conversation of the same store, which must not exist
     /// yet. Returns the number of copied exchanges. This conversation is not changed.
     ///
-    /// [`Fork`] documents what is copied. Of the compactions, it is that of the handle's [profile](Self::profile), as far
-    /// as it is right for the copy. So the copy's next prompt begins as this conversation's prompt at that position
-    /// did. A compaction that cannot be read is not copied.
+    /// [`Fork`] documents what is copied. Of the compactions, only that of the handle's [profile](Self::profile) is
+    /// copied, as far as it is right for the copy. So the copy's next prompt begins as this conversation's prompt at
+    /// that position did. A compaction that cannot be read is not copied.
     ///
     /// The copy has the label [`forked_from`](Labels::forked_from), which contains the id of this conversation. Other
     /// labels are not copied.

@@ -23,16 +23,17 @@ use crate::{
 ///   that has to write each exchange anew may do it in several steps, and says so.
 /// - **The same log.** Each copied exchange has the position, the id, the time and the bytes of the original, with its
 ///   [provenance](crate::Exchange::provenance). The copy of a [pruned](crate::Prune) log begins where that log begins.
-///   [Recalled messages](crate::Exchange::recalled) are not copied if they [cite](crate::Recalled::least_cited) a pruned
-///   exchange or another conversation, because the copy may be of another person.
+///   [Recalled messages](crate::Exchange::recalled) are not copied if they [cite](crate::Recalled::least_cited) a
+///   pruned exchange or another conversation, because the copy may be of another person.
 /// - **A conversation of its own.** The copy is in a new incarnation. It continues independently, it is listed, and
 ///   deleting one of the two does not change the other.
 /// - **Erasures.** A fork is refused if an erasure covers the copy and began after [`ForkTo::since`]. An erasure does
 ///   not follow copies: if it covers only the log, the copy stays. The label [`forked_from`](Labels::forked_from) finds
-///   it. A fork that begins while an [erasure](crate::Erase::bar) of both is running may still find the log, and make a copy
-///   in a part that the erasure has passed. [`erase_all`](crate::EraseExt::erase_all) counts what is left, and erases
-///   it, too. A prune that [erases](crate::Derived::Erase) ends the incarnation, so a later fork of it is refused. If
-///   both run at the same time, the copy can have what the prune removes.
+///   it. A fork that begins while an [erasure](crate::Erase::bar) of both is running may still find the log, and make
+///   a copy in a part that the erasure has passed. [`erase_all`](crate::EraseExt::erase_all) counts what is left, and
+///   erases it, too. So the copy must not appear after the log was removed. A prune that
+///   [erases](crate::Derived::Erase) ends the incarnation, so a later fork of it is refused. If both run at the same
+///   time, the copy can have what the prune removes.
 /// - **Conditional.** The log is copied only in the given incarnation, and only if the copy does not exist yet.
 /// - **Any position.** A position within a turn leaves the copy's turn open. A position after the end copies the whole
 ///   log. If there is no exchange before the position, nothing is copied and no conversation is created.
@@ -70,8 +71,8 @@ pub struct ForkTo {
     pub incarnation: Incarnation,
     /// The position of the first exchange that is not copied.
     pub before: Seq,
-    /// The epoch after which the copy must not have been erased, as in [`Append::since`](crate::Append::since). If it is
-    /// `None`, nothing is checked.
+    /// The epoch after which the copy must not have been erased, as in [`Append::since`](crate::Append::since). If it
+    /// is `None`, nothing is checked.
     pub since: Option<Epoch>,
     /// The time of the fork. The copy is [listed](crate::Listed) as created and updated at this time.
     pub at: Timestamp,

@@ -27,8 +27,8 @@ impl<S: Erase> Fork for EncryptedStore<S> {
     ///   [`FORKED_FROM`](tower_chat_history_core::Labels::FORKED_FROM). If the conversation has no label after a fork
     ///   that failed or was dropped, it is a part, unless others have used the id:
     ///   [delete](tower_chat_history_core::HistoryStore::delete) it, and fork again.
-    /// - If another caller appends to the part or labels it, the call fails with [`Conflict`](StoreError::Conflict), and
-    ///   the part stays, because it is now the conversation of that caller.
+    /// - If another caller appends to the part or labels it, the call fails with [`Conflict`](StoreError::Conflict).
+    ///   The part stays, because it is now the conversation of that caller.
     /// - The inner store chooses the incarnation of the copy, so a repeated call does not recognize the copy of an
     ///   earlier one: it fails with [`Conflict`](StoreError::Conflict).
     /// - The copy is listed with the times of its exchanges in place of [`ForkTo::at`]. An
@@ -117,9 +117,10 @@ impl<S: Erase> EncryptedStore<S> {
 /// Returns the exchange without recalled messages that a fork does not copy.
 fn without_others(recorded: Recorded, first: Seq) -> Arc<Exchange> {
     let mut exchange = recorded.exchange;
-    let least_cited = exchange.recalled.as_ref().and_then(Recalled::least_cited);
-    let is_copied = |cited| u64::try_from(cited).is_ok_and(|cited| cited >= first.get());
-    if !least_cited.is_none_or(is_copied) {
+    // It is -1 if another conversation is cited.
+    if let Some(least_cited) = exchange.recalled.as_ref().and_then(Recalled::least_cited)
+        && u64::try_from(least_cited).map_or(true, |cited| cited < first.get())
+    {
         Arc::make_mut(&mut exchange).recalled = None;
     }
     exchange
