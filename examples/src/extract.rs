@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tower_chat_history::{
     BoxError, Message,
     store::Usage,
-    summary::{Summarized, Summarizer, SummaryPrompt, SummaryRequest},
+    summary::{Summarizer, SummaryPrompt, SummaryRequest, SummaryResponse},
     tokens::{TokenCounter, count_messages},
 };
 use tower_chat_history_test::rules::remembered_answer;
@@ -51,11 +51,11 @@ impl Extract {
 
 #[async_trait]
 impl Summarizer for Extract {
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         let text = self.text(&request);
         let prompt = SummaryPrompt::default().messages(&request);
         let input = count_messages(&self.counter, &prompt) + u64::from(self.counter.reply_priming());
-        let mut summarized = Summarized::new(text);
+        let mut summarized = SummaryResponse::new(text);
         summarized.usage = Some(Usage::new(input, self.counter.count_text(&summarized.text).into()));
         Ok(summarized)
     }

@@ -8,7 +8,7 @@ use tower_chat_history::{
     BoxError, CachedStore, HistoryError, HistoryOptions, MemoryStore, Message, TurnInput,
     config::{CacheConfig, ConfigError, HistoryConfig, MemoryConfig, Parts, Secret, read},
     limits::{LimitKind, Limits},
-    summary::{Summarized, Summarizer, SummaryRequest},
+    summary::{Summarizer, SummaryRequest, SummaryResponse},
 };
 use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisOptions;
@@ -55,7 +55,7 @@ struct Unused;
 
 #[async_trait::async_trait]
 impl Summarizer for Unused {
-    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, _: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         Err("nothing is summarized".into())
     }
 }

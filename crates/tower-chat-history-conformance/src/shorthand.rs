@@ -71,7 +71,8 @@ pub async fn log_texts<S: HistoryStore + ?Sized>(store: &S, id: &ConversationId)
 
 /// Reads the whole log in pages of at most `limit` exchanges, and returns the number of exchanges of each page.
 pub async fn page_sizes<S: HistoryStore + ?Sized>(store: &S, id: &ConversationId, limit: usize) -> Vec<usize> {
-    let (mut from, mut sizes) = (Seq::FIRST, Vec::new());
+    let mut from = Seq::FIRST;
+    let mut sizes = Vec::new();
     loop {
         let page = store.read(id, from, limit).await.expect("the page can be read");
         sizes.push(page.exchanges.len());

@@ -24,13 +24,21 @@ fn functions(folder: &str, begin: &str) -> BTreeSet<String> {
     found
 }
 
+macro_rules! paths {
+    ($($module:ident { $($group:ident $needs:tt { $($behavior:ident $([$($also:ident),+])?)+ })+ })+) => {
+        [$($($(concat!(stringify!($module), "::", stringify!($behavior))),+),+),+]
+    };
+}
+
 #[test]
 fn every_behavior_is_listed() {
     let mut written = functions("src/store", "pub async fn ");
     assert!(written.remove("list::all"));
-    let listed: BTreeSet<_> = behaviors().iter().map(|behavior| behavior.name.to_owned()).collect();
-    assert_eq!(listed, written);
-    assert_eq!(listed.len(), behaviors().len(), "a name is listed twice");
+    let listed = tower_chat_history_conformance::__conformance_list!([paths]);
+    assert_eq!(BTreeSet::from(listed.map(str::to_owned)), written);
+    assert_eq!(listed.len(), written.len(), "a behavior is listed twice");
+    let names: BTreeSet<_> = behaviors().iter().map(|behavior| behavior.name).collect();
+    assert_eq!(names.len(), listed.len(), "a name is listed twice");
 }
 
 #[test]

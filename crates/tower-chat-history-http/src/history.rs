@@ -4,7 +4,7 @@ use http::{Method, Request, Response, Uri};
 use http_body::Body;
 use tower_chat_history::{
     BoxError,
-    adapt::{AdaptRequest, Asked, CallScope, ExtractScope, Opened, Read, ReadResponse},
+    adapt::{AdaptRequest, CallFacts, CallScope, ExtractScope, OpenRequest, Read, ReadResponse},
     engine::InputMode,
 };
 
@@ -132,16 +132,16 @@ where
     type Request = Request<HistoryBody>;
     type Draft = HttpDraft;
 
-    async fn open(&self, request: Request<B>) -> Result<Opened<HttpDraft, Self::Request>, BoxError> {
+    async fn open(&self, request: Request<B>) -> Result<OpenRequest<HttpDraft, Self::Request>, BoxError> {
         let Some(route) = self.routes.route_of(request.method(), request.uri()) else {
             if !headers::is_stateless(request.headers()) {
                 warn_without_memory(request.method(), request.uri().path());
             }
-            return Ok(Opened::PassThrough(passed(request)));
+            return Ok(OpenRequest::PassThrough(passed(request)));
         };
         let (scope, request) = self.extract.extract(request)?;
         let CallScope::Conversation(conversation, options) = scope else {
-            return Ok(Opened::PassThrough(passed(request)));
+            return Ok(OpenRequest::PassThrough(passed(request)));
         };
         let (mut head, body) = request.into_parts();
         let (bytes, mut trailers) = read_body(&head.headers, HistoryBody::new(body), self.limits.request).await?;
@@ -149,13 +149,13 @@ where
         let opened = open_body(route, conversation, options, self.input_mode, bytes.clone()).await;
         if matches!(opened, Err(CallError::ServerState { .. })) && self.on_server_state == OnServerState::PassThrough {
             headers::strip(&mut head.headers);
-            return Ok(Opened::PassThrough(Request::from_parts(head, HistoryBody::whole(bytes, trailers))));
+            return Ok(OpenRequest::PassThrough(Request::from_parts(head, HistoryBody::whole(bytes, trailers))));
         }
         let (mut turn, splice) = opened?;
         turn.request.provider = Some(self.provider.unwrap_or_else(|| route.wire().provider(&head.uri)));
         turn.request.origin.provider = self.provider.map(str::to_owned);
         headers::strip(&mut head.headers);
-        Ok(Opened::Turn(turn, HttpDraft::new(head, splice, trailers)))
+        Ok(OpenRequest::Turn(turn, HttpDraft::new(head, splice, trailers)))
     }
 }
 
@@ -181,7 +181,7 @@ where
 
     /// Reads the reply of a successful response. With any other status, the call has failed, and the response is
     /// returned unchanged.
-    async fn read(&self, response: Response<B>, asked: Asked) -> Result<Read<Self::Response>, BoxError> {
+    async fn read(&self, response: Response<B>, asked: CallFacts) -> Result<Read<Self::Response>, BoxError> {
         read_response(self.limits, response.map(HistoryBody::new), asked).await
     }
 }

@@ -11,7 +11,7 @@ use http::{
 use http_body::Body as _;
 use tower_chat_history::{
     BoxError, CallOptions, ConversationId, TurnInput,
-    adapt::{Completed, Draft, Prompt, ReadBy},
+    adapt::{Draft, ModelRequest, Prompt, ReadBy},
     engine::InputMode,
 };
 
@@ -116,7 +116,7 @@ impl HttpDraft {
 impl Draft for HttpDraft {
     type Request = Request<HistoryBody>;
 
-    fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Self::Request>, BoxError> {
+    fn complete(self, prompt: Prompt<'_>) -> Result<ModelRequest<Self::Request>, BoxError> {
         let Self { mut head, body, mut trailers } = self;
         // An encoded answer could not be read.
         head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -128,7 +128,7 @@ impl Draft for HttpDraft {
             body.into_original()
         };
         // Messages are sent as their JSON, so none is downgraded.
-        Ok(Completed::new(Request::from_parts(head, HistoryBody::whole(bytes, trailers)), 0))
+        Ok(ModelRequest::new(Request::from_parts(head, HistoryBody::whole(bytes, trailers)), 0))
     }
 
     fn again(&self) -> Option<Self> {

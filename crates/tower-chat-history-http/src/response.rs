@@ -6,7 +6,7 @@ use http::{Response, response::Parts};
 use http_body_util::BodyStream;
 use tower_chat_history::{
     BoxError, Reply,
-    adapt::{Asked, Read, within},
+    adapt::{CallFacts, Read, within},
     report::ResponseShape,
 };
 
@@ -32,7 +32,7 @@ use super::{
 pub async fn read_response(
     limits: HttpLimits,
     response: Response<HistoryBody>,
-    asked: Asked,
+    asked: CallFacts,
 ) -> Result<Read<Response<HistoryBody>>, BoxError> {
     if !response.status().is_success() {
         return Ok(failed(response, &asked).await);
@@ -73,7 +73,7 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the result for a response with an error status. If the call can be repeated, the wire looks for a repair in
 /// the body. All bytes of the body are passed on. A body that does not end in time has no repair.
-async fn failed(response: Response<HistoryBody>, asked: &Asked) -> Read<Response<HistoryBody>> {
+async fn failed(response: Response<HistoryBody>, asked: &CallFacts) -> Read<Response<HistoryBody>> {
     let (head, mut body) = response.into_parts();
     let is_read = asked.is_repairable && head.status.is_client_error() && !is_encoded(&head.headers);
     let mut repair = None;

@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use tower_chat_history::{
     BoxError, Message, TurnInput,
     adapt::{
-        AdaptRequest, Asked, Completed, Draft, Opened, Prompt, Read, ReadResponse, RequestMessages,
+        AdaptRequest, CallFacts, Draft, ModelRequest, OpenRequest, Prompt, Read, ReadResponse, RequestMessages,
         extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
     },
     engine::{InputMode, RequestInfo},
@@ -139,9 +139,9 @@ where
     type Request = CreateChatCompletionRequest;
     type Draft = TypedDraft;
 
-    async fn open(&self, call: X::Call) -> Result<Opened<TypedDraft, CreateChatCompletionRequest>, BoxError> {
+    async fn open(&self, call: X::Call) -> Result<OpenRequest<TypedDraft, CreateChatCompletionRequest>, BoxError> {
         let (scope, request) = self.extract.extract(call)?;
-        let CallScope::Conversation(id, options) = scope else { return Ok(Opened::PassThrough(request)) };
+        let CallScope::Conversation(id, options) = scope else { return Ok(OpenRequest::PassThrough(request)) };
         let request = deep::checked(request)?;
         let messages: Result<Vec<Message>, _> = request.messages.iter().map(from_typed::request_message).collect();
         let split = RequestMessages::split(messages?, options.few_shot_messages, self.mode);
@@ -152,7 +152,7 @@ where
         turn.request = info(&draft.request, split.head)?;
         turn.request.provider = Some(self.provider.unwrap_or(PROVIDER));
         turn.request.origin.provider = self.provider.map(str::to_owned);
-        Ok(Opened::Turn(turn, draft))
+        Ok(OpenRequest::Turn(turn, draft))
     }
 }
 
@@ -199,7 +199,7 @@ pub struct TypedDraft {
 impl Draft for TypedDraft {
     type Request = CreateChatCompletionRequest;
 
-    fn complete(mut self, prompt: Prompt<'_>) -> Result<Completed<CreateChatCompletionRequest>, BoxError> {
+    fn complete(mut self, prompt: Prompt<'_>) -> Result<ModelRequest<CreateChatCompletionRequest>, BoxError> {
         let input = Input::of(self.request.messages.get(self.resent.end..).unwrap_or_default());
         Window { messages: prompt.window, model: &self.request.model, input }.check(prompt.provider)?;
         // Head and input are sent as the caller wrote them, without a conversion to the log's form and back.
@@ -222,7 +222,7 @@ impl Draft for TypedDraft {
         if let Some(tokens) = prompt.reply_limit {
             limit_reply(&mut self.request, tokens);
         }
-        Ok(Completed::new(*self.request, downgraded))
+        Ok(ModelRequest::new(*self.request, downgraded))
     }
 }
 
@@ -245,7 +245,11 @@ impl<X: Sync> ReadResponse<CreateChatCompletionResponse> for OpenAi<X> {
 
     /// Reads the choice with the smallest index as the reply. A response without choices is returned to the caller, and
     /// nothing is stored.
-    async fn read(&self, response: CreateChatCompletionResponse, _: Asked) -> Result<Read<Self::Response>, BoxError> {
+    async fn read(
+        &self,
+        response: CreateChatCompletionResponse,
+        _: CallFacts,
+    ) -> Result<Read<Self::Response>, BoxError> {
         let reply = from_typed::reply(&response)?;
         Ok(Read::whole(response, reply))
     }
@@ -265,7 +269,7 @@ impl<X: Sync> ReadResponse<ChatCompletionResponseStream> for OpenAi<X> {
     async fn read(
         &self,
         response: ChatCompletionResponseStream,
-        asked: Asked,
+        asked: CallFacts,
     ) -> Result<Read<Self::Response>, BoxError> {
         Ok(Read::stream(response, TypedFold::new(asked.choices), stalled, |recorded| recorded.boxed()))
     }
@@ -319,7 +323,7 @@ mod tests {
         };
         let id = || ConversationId::new(["tests", "one"]);
         for (adapter, provider) in [(OpenAi::new(), "openai"), (OpenAi::new().provider("groq"), "groq")] {
-            let Opened::Turn(turn, _) = adapter.id_from(move |_| id()).open(request.clone()).await.unwrap() else {
+            let OpenRequest::Turn(turn, _) = adapter.id_from(move |_| id()).open(request.clone()).await.unwrap() else {
                 panic!("not a turn")
             };
             let info = turn.request;

@@ -1,6 +1,7 @@
-//! Running scripts, and repeating them after transient failures.
+//! Running scripts: one or several at a time, with repetitions after transient failures, and few large ones at a time.
 
 use std::{
+    io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -8,25 +9,50 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{StreamExt as _, stream};
 use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
-use tokio::time::Instant;
+use tokio::{
+    sync::{Semaphore, oneshot},
+    time::{Instant, sleep, timeout_at},
+};
 use tower_chat_history_core::{ConversationId, Incarnation, StoreError};
 
 use crate::{
     connection::Connection,
-    error::Failure,
-    keys,
-    large::{AnswerLimit, LargeCalls, MAX_SMALL_BYTES, within},
+    error::{Contended, Failure},
     options::RedisOptions,
     reply::Reply,
-    scripts::Script,
+    scripts::{Script, keys_of},
 };
 
 /// The first and the longest pause before a repetition.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const MAX_PAUSE: Duration = Duration::from_millis(500);
+
 /// The time to use in place of one that the clock cannot represent: a year.
 const ONE_YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
+
+/// The largest number of attempts of a call of several steps.
+const MAX_ATTEMPTS: u32 = 16;
+
+/// The longest pause before the third attempt. It doubles for each further attempt, up to the maximum.
+const FIRST_CONTENTION_PAUSE: Duration = Duration::from_millis(1);
+const MAX_CONTENTION_PAUSE: Duration = Duration::from_millis(64);
+
+/// The number of calls for several conversations that run at a time. They share one connection, so they take few round
+/// trips.
+const CALLS_AT_A_TIME: usize = 64;
+
+/// The number of large calls of a store that run at a time. More do not load more windows per second: the server runs
+/// one script at a time.
+const LARGE_CALLS_AT_A_TIME: usize = 4;
+
+/// The largest size of a call that is not large, in bytes: that of its arguments, or that of the texts that its script
+/// counts. A server sends an answer of this size in less than a millisecond.
+const MAX_SMALL_BYTES: u64 = 256 << 10;
+
+/// The largest integer that scripts represent exactly. No position comes near it.
+const MAX_SCRIPT_INTEGER: u64 = 1 << 53;
 
 /// A connection and the options of its store.
 pub(crate) struct Shared {
@@ -36,27 +62,6 @@ pub(crate) struct Shared {
     divides_keys: AtomicBool,
     large: LargeCalls,
 }
-
-/// A script with its keys and arguments.
-pub(crate) struct Call<'a> {
-    script: &'a Script,
-    /// The conversation that errors name.
-    id: Option<&'a ConversationId>,
-    keys: Vec<String>,
-    arguments: Vec<Argument<'a>>,
-    pub(crate) answer_limit: AnswerLimit,
-}
-
-/// An argument that is not copied before it is sent.
-pub(crate) enum Argument<'a> {
-    Text(&'a str),
-    Bytes(&'a [u8]),
-    Number(u64),
-    Owned(String),
-}
-
-/// The largest integer that scripts represent exactly. No position comes near it.
-const MAX_SCRIPT_INTEGER: u64 = 1 << 53;
 
 impl Shared {
     pub(crate) fn new(connection: Connection, options: RedisOptions) -> Self {
@@ -82,12 +87,14 @@ impl Shared {
 
     /// Creates a call of a script for one conversation.
     pub(crate) fn call<'a>(&self, script: &'a Script, id: &'a ConversationId) -> Call<'a> {
-        Call { id: Some(id), ..Call::new(script, keys::of(&self.options.prefix, id)) }
+        Call { id: Some(id), ..Call::new(script, keys_of(&self.options.prefix, id)) }
     }
 
+    /// Runs a script, and repeats it after transient failures.
     pub(crate) async fn run(&self, call: &Call<'_>) -> Result<Reply, StoreError> {
         let command = Arc::new(call.command("EVALSHA", &call.script.hash));
         let mut retry = Retry::new(self, call.is_large());
+
         loop {
             let failure = match retry.send(&command).await {
                 Ok(answer) => return Reply::new(answer),
@@ -103,60 +110,52 @@ impl Shared {
             retry.again(failure).await.map_err(|failure| failure.into_store_error(call.id))?;
         }
     }
+
+    /// Runs a script that takes a limit for its answer. If the answer is larger, the script runs again as a large call.
+    pub(crate) async fn run_limited(&self, mut call: Call<'_>) -> Result<Reply, StoreError> {
+        call.answer_limit = AnswerLimit::Small;
+        let reply = self.run(&call).await?;
+        if reply.word != "large" {
+            return Ok(reply);
+        }
+
+        call.answer_limit = AnswerLimit::Unlimited;
+        self.run(&call).await
+    }
 }
 
-/// The repetitions of one call.
-///
-/// Every command may be sent twice, even if it is unknown whether the first one was executed. Reading changes nothing.
-/// An append is recognized by its exchange id. Every other write of a conversation names its incarnation and carries a
-/// call name, by which the script recognizes that it has run before, or it carries a stamp of the registry. A second
-/// registration or erasure only has a later stamp.
-///
-/// The first command may also be executed last, after the call has returned: a network can deliver it after its
-/// connection was closed. If the conversation was deleted in between, the command has no effect: its incarnation has
-/// ended, or its stamp is from before the deletion.
-struct Retry<'a> {
-    shared: &'a Shared,
-    /// The time after which no attempt begins.
-    until: Instant,
-    /// The time by which the last attempt has ended.
-    limit: Instant,
-    is_large: bool,
-    pause: Duration,
+/// Runs calls for several conversations. Returns their results in the same order.
+pub(crate) async fn all<F: Future>(calls: Vec<F>) -> Vec<F::Output> {
+    stream::iter(calls).buffered(CALLS_AT_A_TIME).collect().await
 }
 
-impl<'a> Retry<'a> {
-    fn new(shared: &'a Shared, is_large: bool) -> Self {
-        let now = Instant::now();
-        let until = now.checked_add(shared.options.retry_for).unwrap_or(now + ONE_YEAR);
-        // The last attempt may take slightly longer than the response timeout, so that the connection's own timeout
-        // expires first and the connection is replaced. If the last attempt began later, after `NOSCRIPT`, this limit
-        // expires first, and the next call finds the broken connection.
-        let last = shared.options.response_timeout.saturating_add(FIRST_PAUSE);
-        let limit = until.checked_add(last).unwrap_or(until + ONE_YEAR);
-        Self { shared, until, limit, is_large, pause: FIRST_PAUSE }
-    }
+/// A script with its keys and arguments.
+pub(crate) struct Call<'a> {
+    script: &'a Script,
+    /// The conversation that errors name.
+    id: Option<&'a ConversationId>,
+    keys: Vec<String>,
+    arguments: Vec<Argument<'a>>,
+    answer_limit: AnswerLimit,
+}
 
-    /// Sends a command. The time limit of the last attempt applies, even if there is no connection.
-    async fn send(&self, command: &Arc<Cmd>) -> RedisResult<Value> {
-        let Shared { connection, large, .. } = self.shared;
-        if self.is_large {
-            large.send(connection, command, self.until, self.limit).await
-        } else {
-            within(self.limit, connection.send(command)).await
-        }
-    }
+/// An argument that is not copied before it is sent.
+enum Argument<'a> {
+    Text(&'a str),
+    Bytes(&'a [u8]),
+    Number(u64),
+    Owned(String),
+}
 
-    /// Waits until it is time for another attempt. Returns the failure if there is to be none.
-    async fn again(&mut self, error: RedisError) -> Result<(), Failure> {
-        let failure = Failure(error);
-        if !failure.is_transient() || Instant::now() + self.pause > self.until {
-            return Err(failure);
-        }
-        tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(MAX_PAUSE);
-        Ok(())
-    }
+/// The limit that a script has for its answer, in bytes. It is the last argument of scripts that read exchanges.
+#[derive(Clone, Copy, PartialEq)]
+enum AnswerLimit {
+    /// The script takes no limit.
+    NotTaken,
+    /// [`MAX_SMALL_BYTES`].
+    Small,
+    /// The answer may have any size.
+    Unlimited,
 }
 
 impl<'a> Call<'a> {
@@ -215,11 +214,13 @@ impl<'a> Call<'a> {
         for argument in &self.arguments {
             argument.add_to(&mut command);
         }
+
         match self.answer_limit {
             AnswerLimit::NotTaken => {}
             AnswerLimit::Small => _ = command.arg(MAX_SMALL_BYTES),
             AnswerLimit::Unlimited => _ = command.arg(""),
         }
+
         command
     }
 }
@@ -249,4 +250,163 @@ pub(crate) fn call_name() -> String {
     let mut name = Incarnation::random().to_string();
     name.truncate(16);
     name
+}
+
+/// The repetitions of one call.
+///
+/// Every command may be sent twice, even if it is unknown whether the first one was executed. Reading changes nothing.
+/// An append is recognized by its exchange id. Every other write of a conversation names its incarnation and carries a
+/// call name, by which the script recognizes that it has run before, or it carries a stamp of the registry. A second
+/// registration or erasure only has a later stamp.
+///
+/// The first command may also be executed last, after the call has returned: a network can deliver it after its
+/// connection was closed. If the conversation was deleted in between, the command has no effect: its incarnation has
+/// ended, or its stamp is from before the deletion.
+struct Retry<'a> {
+    shared: &'a Shared,
+    /// The time after which no attempt begins.
+    until: Instant,
+    /// The time by which the last attempt has ended.
+    limit: Instant,
+    is_large: bool,
+    pause: Duration,
+}
+
+impl<'a> Retry<'a> {
+    fn new(shared: &'a Shared, is_large: bool) -> Self {
+        let now = Instant::now();
+        let until = now.checked_add(shared.options.retry_for).unwrap_or(now + ONE_YEAR);
+
+        // The last attempt may take slightly longer than the response timeout, so that the connection's own timeout
+        // expires first and the connection is replaced. If the last attempt began later, after `NOSCRIPT`, this limit
+        // expires first, and the next call finds the broken connection.
+        let last = shared.options.response_timeout.saturating_add(FIRST_PAUSE);
+        let limit = until.checked_add(last).unwrap_or(until + ONE_YEAR);
+        Self { shared, until, limit, is_large, pause: FIRST_PAUSE }
+    }
+
+    /// Sends a command. The time limit of the last attempt applies, even if there is no connection.
+    async fn send(&self, command: &Arc<Cmd>) -> RedisResult<Value> {
+        let Shared { connection, large, .. } = self.shared;
+        if self.is_large {
+            large.send(connection, command, self.until, self.limit).await
+        } else {
+            within(self.limit, connection.send(command)).await
+        }
+    }
+
+    /// Waits until it is time for another attempt. Returns the failure if there is to be none.
+    async fn again(&mut self, error: RedisError) -> Result<(), Failure> {
+        let failure = Failure(error);
+        if !failure.is_transient() || Instant::now() + self.pause > self.until {
+            return Err(failure);
+        }
+
+        sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(MAX_PAUSE);
+        Ok(())
+    }
+}
+
+/// The permits of large calls: those that transfer much. Calls get them about in the order of their requests.
+///
+/// All calls share the connection to a server, on which it answers in order. Without a limit, many large answers would
+/// delay the small calls of all other conversations.
+struct LargeCalls(Arc<Semaphore>);
+
+impl LargeCalls {
+    fn new() -> Self {
+        Self(Arc::new(Semaphore::new(LARGE_CALLS_AT_A_TIME)))
+    }
+
+    /// Sends a command when it has a permit, for which it waits until `until`. The answer must be there at `limit`.
+    ///
+    /// A task of its own does this, and ends at `limit`. So a caller that no longer polls its call keeps no permit, and
+    /// the answer to a caller that has left still counts as long as the server sends it.
+    async fn send(
+        &self,
+        connection: &Connection,
+        command: &Arc<Cmd>,
+        until: Instant,
+        limit: Instant,
+    ) -> RedisResult<Value> {
+        let (mut sender, receiver) = oneshot::channel();
+        let permits = Arc::clone(&self.0);
+        let connection = connection.clone();
+        let command = Arc::clone(command);
+
+        tokio::spawn(async move {
+            let permit = tokio::select! {
+                biased;
+                () = sender.closed() => return,
+                permit = timeout_at(until, permits.acquire()) => permit,
+            };
+            let answer = match permit {
+                Ok(_permit) => within(limit, connection.send(&command)).await,
+                Err(elapsed) => Err(io::Error::from(elapsed).into()),
+            };
+            // The caller may have left.
+            sender.send(answer).ok();
+        });
+
+        // If the runtime shuts down, the task does not answer.
+        receiver.await.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::Interrupted).into()))
+    }
+}
+
+/// Returns the answer, or an error if there is none at `limit`.
+async fn within(limit: Instant, answer: impl Future<Output = RedisResult<Value>>) -> RedisResult<Value> {
+    timeout_at(limit, answer).await.unwrap_or_else(|elapsed| Err(io::Error::from(elapsed).into()))
+}
+
+/// The attempts of one call of several steps. The call starts again if another call changed the conversation between
+/// its steps.
+#[derive(Debug)]
+pub(crate) struct ContentionRetry {
+    made: u32,
+    pause: Duration,
+}
+
+impl ContentionRetry {
+    pub(crate) const fn new() -> Self {
+        Self { made: 1, pause: FIRST_CONTENTION_PAUSE }
+    }
+
+    /// Waits until it is time for another attempt. Fails with `Unavailable` if all attempts have been made.
+    ///
+    /// The second attempt does not wait. Further attempts wait for a random time, so that conflicting calls do not stay
+    /// in step, and a conversation that changes often is not queried without a pause.
+    pub(crate) async fn again(&mut self) -> Result<(), StoreError> {
+        if self.made >= MAX_ATTEMPTS {
+            return Err(StoreError::unavailable(Contended));
+        }
+
+        if self.made > 1 {
+            let [random, ..] = *Incarnation::random().as_bytes();
+            sleep(self.pause * u32::from(random) / u32::from(u8::MAX)).await;
+            self.pause = (self.pause * 2).min(MAX_CONTENTION_PAUSE);
+        }
+
+        self.made += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_and_attempts_end() {
+        let mut rounds = ContentionRetry::new();
+        let began = Instant::now();
+        rounds.again().await.unwrap();
+        assert_eq!(began.elapsed(), Duration::ZERO, "the second round begins at once");
+        for _ in 2..MAX_ATTEMPTS {
+            rounds.again().await.unwrap();
+        }
+        let most = FIRST_CONTENTION_PAUSE * 64 + MAX_CONTENTION_PAUSE * MAX_ATTEMPTS;
+        assert!(began.elapsed() > MAX_CONTENTION_PAUSE / 4 && began.elapsed() < most, "{:?}", began.elapsed());
+        assert!(rounds.again().await.unwrap_err().is_retryable());
+    }
 }

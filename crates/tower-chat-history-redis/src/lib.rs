@@ -58,28 +58,19 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod call;
-mod concurrent;
 mod connection;
-mod contention;
-mod entry;
 mod erase;
 mod error;
-mod eviction;
-pub mod guide;
-mod keys;
-mod large;
 mod list;
 mod open;
 mod options;
 mod read;
-mod recalled;
 mod registry;
 mod reply;
 mod scripts;
+mod scrub;
 mod store;
-mod tidy;
-#[cfg(feature = "rustls")]
-mod tls;
+mod stored;
 mod write;
 
 pub use self::{
@@ -87,6 +78,26 @@ pub use self::{
     options::RedisOptions,
     store::RedisStore,
 };
+
+/// Documentation pages. These modules contain no code.
+pub mod guide {
+    #[doc = include_str!("../docs/costs.md")]
+    pub mod costs {}
+    #[doc = include_str!("../docs/durability.md")]
+    pub mod durability {}
+    #[doc = include_str!("../docs/erasing.md")]
+    pub mod erasing {}
+    #[doc = include_str!("../docs/failures.md")]
+    pub mod failures {}
+    #[doc = include_str!("../docs/layout.md")]
+    pub mod layout {}
+    #[doc = include_str!("../docs/memory.md")]
+    pub mod memory {}
+    #[doc = include_str!("../docs/rights.md")]
+    pub mod rights {}
+    #[doc = include_str!("../docs/tls.md")]
+    pub mod tls {}
+}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

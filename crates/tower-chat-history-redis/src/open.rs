@@ -1,16 +1,20 @@
-//! Opening a store.
+//! Opening a store, which checks that the server evicts nothing.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
-use redis::aio::ConnectionLike;
+use redis::{RedisError, Value, aio::ConnectionLike};
+use tokio::time::timeout;
 
 use crate::{
     connection::{self, CLUSTER_CONNECTION_TIMEOUT, CONNECTION_TIMEOUT, Connection},
-    error::OpenError,
-    eviction,
+    error::{Failure, OpenError},
     options::{RedisOptions, is_legal_prefix},
+    reply::text,
     store::RedisStore,
 };
+
+/// The policy that evicts nothing.
+const NOEVICTION: &str = "noeviction";
 
 impl RedisStore {
     /// Connects to a single server, with the default [options](RedisOptions).
@@ -57,6 +61,7 @@ impl RedisOptions {
         urls: impl IntoIterator<Item = U> + Send,
     ) -> Result<RedisStore, OpenError> {
         self.check()?;
+
         let urls: Vec<String> = urls.into_iter().map(|url| url.as_ref().to_owned()).collect();
         let servers: Vec<String> = urls.iter().filter_map(|url| connection::server_address(url)).collect();
         let opened = self.open(Connection::cluster(urls, &self), CLUSTER_CONNECTION_TIMEOUT).await;
@@ -97,21 +102,109 @@ impl RedisOptions {
     ) -> Result<RedisStore, OpenError> {
         let opening = async {
             let connection = connecting.await?;
-            let policy = eviction::policy(&connection).await.map_err(OpenError::unreachable)?;
+            let policy = eviction_policy(&connection).await.map_err(OpenError::unreachable)?;
             Ok((connection, policy))
         };
+
         let time = self.retry_for.saturating_add(self.connection_timeout.unwrap_or(connection_timeout));
-        let opened = tokio::time::timeout(time, opening).await;
-        let (connection, policy) =
-            opened.unwrap_or_else(|elapsed| Err(OpenError::unreachable(std::io::Error::from(elapsed).into())))?;
-        eviction::check_policy(policy, self.require_noeviction)?;
+        let opened = timeout(time, opening).await;
+        let (connection, policy) = opened.unwrap_or_else(|elapsed| {
+            let elapsed = io::Error::from(elapsed);
+            Err(OpenError::unreachable(elapsed.into()))
+        })?;
+
+        check_policy(policy, self.require_noeviction)?;
         Ok(RedisStore::new(connection, self.clone()))
+    }
+}
+
+/// Returns the server's eviction policy, or `None` if the server does not report it. If the nodes of a Cluster differ,
+/// it is the first one that evicts.
+///
+/// This is also the first command that is sent on a new connection. If the server requires a password and the address
+/// has none, this command is therefore the first one that the server refuses.
+async fn eviction_policy(connection: &Connection) -> Result<Option<String>, RedisError> {
+    let mut info = redis::cmd("INFO");
+    info.arg("memory");
+    let mut config = redis::cmd("CONFIG");
+    config.arg("GET").arg("maxmemory-policy");
+
+    for command in [info, config] {
+        match connection.send(&command).await {
+            Ok(answer) => {
+                let mut policies = Vec::new();
+                find_policies(&answer, &mut policies);
+                if let Some(policy) = policies.iter().find(|policy| *policy != NOEVICTION).or(policies.first()) {
+                    return Ok(Some(policy.clone()));
+                }
+            }
+            Err(error) => {
+                let failure = Failure(error.clone());
+                // If the user may not run this command, opening still succeeds. If the server is unreachable or refuses
+                // the credentials, opening fails.
+                if failure.is_transient() || failure.credentials().is_some() {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Logs a warning if the server evicts keys, or refuses the server.
+fn check_policy(policy: Option<String>, require_noeviction: bool) -> Result<(), OpenError> {
+    match policy {
+        Some(policy) if policy == NOEVICTION => {}
+        policy if require_noeviction => {
+            return Err(OpenError::Evicts { policy: policy.unwrap_or_else(|| "unknown".into()) });
+        }
+        Some(policy) => tracing::warn!(
+            maxmemory_policy = policy,
+            "this server evicts keys, and so conversations, when its memory is full: set maxmemory-policy to noeviction"
+        ),
+        None => tracing::warn!("this server does not report whether it evicts keys when its memory is full"),
+    }
+    Ok(())
+}
+
+/// Collects the policies in a response: `maxmemory_policy:…` in the text of `INFO`, or the value of `maxmemory-policy`.
+fn find_policies(answer: &Value, policies: &mut Vec<String>) {
+    match answer {
+        Value::Array(items) | Value::Set(items) => {
+            if let [name, value] = items.as_slice()
+                && text(name).is_some_and(|name| name == "maxmemory-policy")
+            {
+                policies.extend(text(value));
+            }
+            for item in items {
+                find_policies(item, policies);
+            }
+        }
+        Value::Map(pairs) => {
+            for (name, value) in pairs {
+                if text(name).is_some_and(|name| name == "maxmemory-policy") {
+                    policies.extend(text(value));
+                }
+                find_policies(value, policies);
+            }
+        }
+        other => {
+            for line in text(other).unwrap_or_default().lines() {
+                if let Some(policy) = line.strip_prefix("maxmemory_policy:") {
+                    policies.push(policy.trim().to_owned());
+                }
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
 
     #[test]
     fn a_prefix_has_no_braces() {
@@ -131,5 +224,34 @@ mod tests {
         }
         RedisOptions::new().expire_after(Duration::from_millis(1)).check().unwrap();
         RedisOptions::new().expire_after(None).check().unwrap();
+    }
+
+    #[test]
+    fn every_form_of_answer_is_understood() {
+        let info = bulk("# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\nx:1\r\n");
+        let other = bulk("maxmemory_policy:allkeys-lru\r\n");
+        let config = Value::Array(vec![bulk("maxmemory-policy"), bulk("volatile-ttl")]);
+        let map = Value::Map(vec![(bulk("maxmemory-policy"), bulk("volatile-ttl"))]);
+        let nodes = Value::Map(vec![(bulk("a:1"), info.clone()), (bulk("b:2"), other)]);
+        for (answer, expected) in [
+            (info, vec!["noeviction"]),
+            (config, vec!["volatile-ttl"]),
+            (map, vec!["volatile-ttl"]),
+            (nodes, vec!["noeviction", "allkeys-lru"]),
+            (Value::Nil, vec![]),
+        ] {
+            let mut found = Vec::new();
+            find_policies(&answer, &mut found);
+            assert_eq!(found, expected, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_store_that_requires_it_refuses_eviction() {
+        for evicts in [Some("allkeys-lru".to_owned()), None] {
+            check_policy(evicts.clone(), false).unwrap();
+            assert!(matches!(check_policy(evicts, true), Err(OpenError::Evicts { .. })));
+        }
+        check_policy(Some(NOEVICTION.into()), true).unwrap();
     }
 }

@@ -1,12 +1,13 @@
 //! The options of a store.
 
+#[cfg(feature = "rustls")]
+use std::fmt;
 use std::time::Duration;
 
+#[cfg(feature = "rustls")]
+use redis::{ClientTlsConfig, TlsCertificates};
 #[cfg(feature = "config")]
 use tower_chat_history_core::config::field;
-
-#[cfg(feature = "rustls")]
-use crate::tls::Tls;
 
 /// Options of a [`RedisStore`](crate::RedisStore). The defaults suit most services.
 ///
@@ -52,6 +53,7 @@ pub struct RedisOptions {
 impl RedisOptions {
     /// The maximum length of the prefix, in bytes.
     pub const MAX_PREFIX: usize = 128;
+
     /// The range of [`expire_after`](Self::expire_after): from a millisecond to a hundred years.
     pub const EXPIRE_AFTER: std::ops::RangeInclusive<Duration> =
         Duration::from_millis(1)..=Duration::from_secs(100 * 365 * 24 * 3_600);
@@ -145,7 +147,7 @@ impl RedisOptions {
     #[cfg(feature = "rustls")]
     #[must_use]
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.tls.set_roots(pem.into());
+        self.tls.roots = Some(pem.into());
         self
     }
 
@@ -157,7 +159,7 @@ impl RedisOptions {
     #[cfg(feature = "rustls")]
     #[must_use]
     pub fn client_certificate(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
-        self.tls.set_identity(certificate.into(), key.into());
+        self.tls.identity = Some((certificate.into(), key.into()));
         self
     }
 }
@@ -168,10 +170,40 @@ impl Default for RedisOptions {
     }
 }
 
+/// Certificates and a key in PEM. By default, the system's roots are trusted and there is no client certificate.
+#[cfg(feature = "rustls")]
+#[derive(Clone, Default)]
+pub(crate) struct Tls {
+    roots: Option<Vec<u8>>,
+    identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+#[cfg(feature = "rustls")]
+impl Tls {
+    /// Returns the certificates for redis-rs, or `None` if there are none.
+    pub(crate) fn certificates(&self) -> Option<TlsCertificates> {
+        if self.roots.is_none() && self.identity.is_none() {
+            return None;
+        }
+
+        let identity = self.identity.clone();
+        let client_tls = identity.map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key });
+        Some(TlsCertificates { client_tls, root_cert: self.roots.clone() })
+    }
+}
+
+/// The private key is not shown.
+#[cfg(feature = "rustls")]
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("roots", &self.roots.is_some()).field("identity", &self.identity.is_some()).finish()
+    }
+}
+
 /// Returns `true` if all keys with this prefix have the hash tag of their conversation.
 pub(crate) fn is_legal_prefix(prefix: &str) -> bool {
-    let legal = |b: u8| b.is_ascii_graphic() && b != b'{' && b != b'}';
-    prefix.len() <= RedisOptions::MAX_PREFIX && prefix.bytes().all(legal)
+    prefix.len() <= RedisOptions::MAX_PREFIX
+        && prefix.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'{' | b'}'))
 }
 
 #[cfg(feature = "config")]
@@ -182,6 +214,7 @@ fn prefix<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D
     if is_legal_prefix(&prefix) {
         return Ok(prefix);
     }
+
     let most = RedisOptions::MAX_PREFIX;
     Err(D::Error::custom(format!("invalid prefix, expected at most {most} visible ASCII characters without braces")))
 }

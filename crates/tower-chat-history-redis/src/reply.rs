@@ -5,13 +5,11 @@ use std::vec;
 use redis::Value;
 use tower_chat_history_core::{
     Compaction, CompactionVersion, ConversationId, Incarnation, Profile, Recorded, Revision, Seq, StoreError,
-    backend::ExchangeRecords,
 };
 
 use crate::{
-    entry::Entry,
     error::{Damaged, UnexpectedReply},
-    recalled,
+    stored::{Entry, StoredExchange, decode},
 };
 
 /// A reply, read from its first element to its last.
@@ -38,10 +36,7 @@ impl Reply {
     }
 
     pub(crate) fn number(&mut self) -> Result<u64, StoreError> {
-        match self.next() {
-            Value::Int(number) => u64::try_from(number).map_err(|_| UnexpectedReply::error()),
-            _ => Err(UnexpectedReply::error()),
-        }
+        number(&self.next())
     }
 
     pub(crate) fn optional_bytes(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
@@ -77,11 +72,9 @@ impl Reply {
     /// use and the limit that the server reports, or 0 for a number that it does not report.
     pub(crate) fn full(&mut self, requested: usize) -> Result<StoreError, StoreError> {
         let info = self.text()?;
-        let number = |name: &str| {
-            let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
-        };
-        Ok(StoreError::Full { used: number("used_memory"), requested, limit: number("maxmemory") })
+        let used = number_in(&info, "used_memory");
+        let limit = number_in(&info, "maxmemory");
+        Ok(StoreError::Full { used, requested, limit })
     }
 
     /// Reads a revision, or `None` if the reply ends here.
@@ -98,6 +91,7 @@ impl Reply {
         let numbers = self.optional_bytes()?;
         let state = self.optional_bytes()?;
         let derived = self.optional_bytes()?;
+
         let Some(numbers) = numbers else { return Ok(None) };
         match compaction(&numbers, state, derived) {
             Some(compaction) => Ok(Some(compaction)),
@@ -108,6 +102,7 @@ impl Reply {
     /// Reads the exchanges from a position on. Each record must match its entry.
     pub(crate) fn exchanges(&mut self, id: &ConversationId, from: u64) -> Result<Vec<Recorded>, StoreError> {
         let stored = self.stored(id, from)?;
+
         let mut exchanges = Vec::with_capacity(stored.len());
         for (seq, stored) in (from..).zip(stored) {
             let recorded = decode(id, seq, &stored.record, &stored.recalled, &stored.provenance)?;
@@ -116,12 +111,13 @@ impl Reply {
             }
             exchanges.push(recorded);
         }
+
         Ok(exchanges)
     }
 
     /// Reads the exchanges from a position on as they are stored: their records, their index entries, their recalled
     /// messages and their provenances.
-    pub(crate) fn stored(&mut self, id: &ConversationId, from: u64) -> Result<Vec<Stored>, StoreError> {
+    pub(crate) fn stored(&mut self, id: &ConversationId, from: u64) -> Result<Vec<StoredExchange>, StoreError> {
         let records = self.list()?;
         let entries = self.list()?;
         let mut recalled = self.list()?.into_iter();
@@ -136,13 +132,14 @@ impl Reply {
         for (seq, (record, entry)) in (from..).zip(records.into_iter().zip(entries)) {
             let entry = bytes(entry)?;
             let has_recalled = Entry::new(&entry).ok_or_else(|| Damaged::error(id, seq))?.has_recalled;
-            exchanges.push(Stored {
+            exchanges.push(StoredExchange {
                 record: bytes(record)?,
                 entry,
                 recalled: if has_recalled { bytes(recalled.next().unwrap_or(Value::Nil))? } else { Vec::new() },
                 provenance: provenances.next().map(bytes).transpose()?.unwrap_or_default(),
             });
         }
+
         Ok(exchanges)
     }
 
@@ -156,52 +153,31 @@ impl Reply {
 
     /// Reads a list of numbers.
     pub(crate) fn numbers(&mut self) -> Result<Vec<u64>, StoreError> {
-        let number = |value| match value {
-            Value::Int(number) => u64::try_from(number).map_err(|_| UnexpectedReply::error()),
-            _ => Err(UnexpectedReply::error()),
-        };
-        self.list()?.into_iter().map(number).collect()
+        self.list()?.iter().map(number).collect()
     }
 
     /// Reads a list of ids.
     pub(crate) fn ids(&mut self) -> Result<Vec<ConversationId>, StoreError> {
-        let id = |value| match value {
-            Value::BulkString(bytes) => std::str::from_utf8(&bytes).ok()?.parse().ok(),
-            _ => None,
-        };
-        self.list()?.into_iter().map(|value| id(value).ok_or_else(UnexpectedReply::error)).collect()
+        self.list()?.into_iter().map(conversation_id).collect()
     }
 }
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// An exchange as it is stored.
-pub(crate) struct Stored {
-    pub(crate) record: Vec<u8>,
-    pub(crate) entry: Vec<u8>,
-    /// It is empty if there are none, or if they were erased.
-    pub(crate) recalled: Vec<u8>,
-    /// It is empty if there is none.
-    pub(crate) provenance: Vec<u8>,
+fn number(value: &Value) -> Result<u64, StoreError> {
+    match value {
+        Value::Int(number) => u64::try_from(*number).map_err(|_| UnexpectedReply::error()),
+        _ => Err(UnexpectedReply::error()),
+    }
 }
 
-/// Decodes the exchange at a position. Its recalled messages and its provenance are empty if there are none.
-fn decode(
-    id: &ConversationId,
-    seq: u64,
-    record: &[u8],
-    recalled: &[u8],
-    provenance: &[u8],
-) -> Result<Recorded, StoreError> {
-    let seq = Seq::new(seq);
-    let corrupt = |source: BoxError| StoreError::Corrupt { conversation: id.clone(), seq, source };
-    let text = std::str::from_utf8(record).map_err(|error| corrupt(error.into()))?;
-    let recalled = recalled::from_value(recalled).map_err(corrupt)?;
-    let provenance = std::str::from_utf8(provenance).map_err(|error| corrupt(error.into()))?;
-    let provenance = Some(provenance).filter(|record| !record.is_empty());
-    let records = ExchangeRecords { exchange: text, recalled, provenance };
-    let exchange = records.decode().map_err(|error| corrupt(error.into()))?;
-    Ok(Recorded::new(seq, exchange))
+fn conversation_id(value: Value) -> Result<ConversationId, StoreError> {
+    let id = String::from_utf8(bytes(value)?).map_err(|_| UnexpectedReply::error())?;
+    id.parse().map_err(|_| UnexpectedReply::error())
+}
+
+/// Returns a number of the answer to `INFO`, or 0 if there is none of this name.
+fn number_in(info: &str, name: &str) -> usize {
+    let number = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    number.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
 }
 
 fn bytes(value: Value) -> Result<Vec<u8>, StoreError> {
@@ -232,4 +208,13 @@ fn compaction(numbers: &[u8], state: Option<Vec<u8>>, derived: Option<Vec<u8>>) 
 
 pub(crate) fn corrupt_compaction(id: &ConversationId, profile: &Profile) -> StoreError {
     StoreError::CorruptCompaction { conversation: id.clone(), profile: profile.clone(), source: Box::new(Damaged) }
+}
+
+/// Returns the text of an answer to a command that is not a script.
+pub(crate) fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text.clone()),
+        _ => None,
+    }
 }

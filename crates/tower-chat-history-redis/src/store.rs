@@ -9,7 +9,7 @@ use tower_chat_history_core::{
     Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
 };
 
-use crate::{call::Shared, connection::Connection, erase, list, options::RedisOptions, read, registry, write};
+use crate::{call::Shared, connection::Connection, erase, list, options::RedisOptions, read, registry, scrub, write};
 
 /// A store that keeps conversations in Redis or Valkey. See the [crate docs](crate).
 ///
@@ -113,7 +113,7 @@ impl List for RedisStore {
         replaces: LabelsVersion,
         labels: Labels,
     ) -> Result<LabelsOutcome, StoreError> {
-        list::set_labels(&self.shared, id, incarnation, replaces, &labels).await
+        write::set_labels(&self.shared, id, incarnation, replaces, &labels).await
     }
 }
 
@@ -137,7 +137,7 @@ impl Erase for RedisStore {
     }
 
     async fn scrub(&self) -> Result<Scrubbed, StoreError> {
-        erase::scrub(&self.shared).await
+        scrub::scrub(&self.shared).await
     }
 }
 

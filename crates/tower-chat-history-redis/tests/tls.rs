@@ -20,7 +20,8 @@ use tower_chat_history_redis::{OpenError, RedisOptions, RedisStore};
 /// Starts a Redis server that accepts only TLS. Returns the server and its port.
 fn redis_with(certificates: &str, settings: &[&str]) -> (Server, u16) {
     let port = free_ports().next().unwrap();
-    let (of_port, files) = (port.to_string(), [AUTHORITY, CERTIFICATE, KEY].map(|name| file(certificates, name)));
+    let of_port = port.to_string();
+    let files = [AUTHORITY, CERTIFICATE, KEY].map(|name| file(certificates, name));
     let [authority, certificate, key] = files.each_ref().map(|file| file.to_str().unwrap());
     let usual = ["--save", "", "--bind", "127.0.0.1", "--tls-port", &of_port];
     let tls = ["--tls-ca-cert-file", authority, "--tls-cert-file", certificate, "--tls-key-file", key];

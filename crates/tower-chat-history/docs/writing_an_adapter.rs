@@ -1,6 +1,6 @@
 use tower_chat_history::{
     BoxError, InConversation, Message, Reply, Role, TurnInput,
-    adapt::{AdaptRequest, Asked, CallScope, Completed, Draft, Opened, Prompt, Read, ReadResponse},
+    adapt::{AdaptRequest, CallFacts, CallScope, ModelRequest, Draft, OpenRequest, Prompt, Read, ReadResponse},
     store::Usage,
 };
 
@@ -32,27 +32,27 @@ impl AdaptRequest<InConversation<Ask>> for AskAdapter {
     type Request = Ask;
     type Draft = AskDraft;
 
-    async fn open(&self, call: InConversation<Ask>) -> Result<Opened<AskDraft, Ask>, BoxError> {
+    async fn open(&self, call: InConversation<Ask>) -> Result<OpenRequest<AskDraft, Ask>, BoxError> {
         let (scope, ask) = call.into_parts();
-        let CallScope::Conversation(id, options) = scope else { return Ok(Opened::PassThrough(ask)) };
+        let CallScope::Conversation(id, options) = scope else { return Ok(OpenRequest::PassThrough(ask)) };
         let mut turn = TurnInput::new(id, [Message::user(&ask.question)]).options(options);
         turn.request.model = Some(ask.model.clone());
         turn.request.head = vec![Message::system(&ask.instructions)];
         turn.request.max_output = ask.max_tokens;
-        Ok(Opened::Turn(turn, AskDraft(ask)))
+        Ok(OpenRequest::Turn(turn, AskDraft(ask)))
     }
 }
 
 impl Draft for AskDraft {
     type Request = Ask;
 
-    fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Ask>, BoxError> {
+    fn complete(self, prompt: Prompt<'_>) -> Result<ModelRequest<Ask>, BoxError> {
         let line = |message: &Message| format!("{}: {}", message.role().as_str(), message.text());
         let has_tools = |message: &&Message| *message.role() == Role::Tool || !message.tool_calls().is_empty();
         let history = prompt.window.iter().map(line).collect();
         let downgraded = prompt.window.iter().filter(has_tools).count();
         let max_tokens = self.0.max_tokens.map(|own| prompt.reply_limit.unwrap_or(own));
-        Ok(Completed::new(Ask { history, max_tokens, ..self.0 }, downgraded))
+        Ok(ModelRequest::new(Ask { history, max_tokens, ..self.0 }, downgraded))
     }
 }
 
@@ -63,7 +63,7 @@ impl ReadResponse<Answer> for AskAdapter {
         response
     }
 
-    async fn read(&self, response: Answer, _asked: Asked) -> Result<Read<Answer>, BoxError> {
+    async fn read(&self, response: Answer, _asked: CallFacts) -> Result<Read<Answer>, BoxError> {
         let mut reply = Reply::new(Message::assistant(&response.text));
         reply.usage = Some(Usage::new(response.input_tokens, response.output_tokens));
         Ok(Read::whole(response, reply))

@@ -18,7 +18,7 @@ use tower_chat_history::{
     dialect::OpenAiResponses,
     policy::OnLoadFailure,
     store::{Cut, Cuts, HistoryStore as _, Load, Loaded, Profile, Seq},
-    summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    summary::{Summaries, SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 use tracing::{
@@ -109,18 +109,18 @@ impl Summarizer for Answers {
         "429".into()
     }
 
-    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, _: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         match self.0 {
             Answer::Fails => Err(QuotingError(SECRET.into()).into()),
-            Answer::Empty => Ok(Summarized::new(" ")),
-            Answer::TooLong => Ok(Summarized::new(SECRET.repeat(1_000))),
+            Answer::Empty => Ok(SummaryResponse::new(" ")),
+            Answer::TooLong => Ok(SummaryResponse::new(SECRET.repeat(1_000))),
             Answer::CutOff => {
-                let mut cut = Summarized::new(SECRET);
+                let mut cut = SummaryResponse::new(SECRET);
                 cut.finished = false;
                 Ok(cut)
             }
             Answer::Hangs => std::future::pending().await,
-            Answer::Good => Ok(Summarized::new(SECRET)),
+            Answer::Good => Ok(SummaryResponse::new(SECRET)),
         }
     }
 }

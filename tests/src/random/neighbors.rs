@@ -14,7 +14,7 @@ use tower_chat_history::{
     Message, Reply, Summaries, TurnInput,
     budget::{ClearResults, Watermark, Watermarks},
     store::{Cuts, Load, Loaded, Usage},
-    summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    summary::{SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
     tokens::{ByteEstimate, REPLY_PRIMING, TokenCounter as _},
 };
 
@@ -65,11 +65,11 @@ struct Digest;
 
 #[async_trait]
 impl Summarizer for Digest {
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         let mut hasher = DefaultHasher::new();
         request.previous.hash(&mut hasher);
         request.messages.iter().for_each(|message| message.json().hash(&mut hasher));
-        Ok(Summarized::new(format!("{:x}", hasher.finish())))
+        Ok(SummaryResponse::new(format!("{:x}", hasher.finish())))
     }
 }
 

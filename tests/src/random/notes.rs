@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use tower_chat_history::{
     BoxError, Role,
-    summary::{Summarized, Summarizer, SummaryRequest},
+    summary::{Summarizer, SummaryRequest, SummaryResponse},
 };
 
 use super::{Ingredient, Ingredients, panics::on_purpose, rules::marks};
@@ -105,10 +105,10 @@ enum Mood {
 
 #[async_trait]
 impl Summarizer for Notes {
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         let (mood, summary) = {
             let mut pages = self.pages();
-            let mut summary = Summarized::new(pages.write(&request));
+            let mut summary = SummaryResponse::new(pages.write(&request));
             let mood = if pages.reliable { 99 } else { pages.rng.below(16) };
             match mood {
                 0 => summary.text.push_str(&"huge ".repeat(5_000)),

@@ -19,7 +19,7 @@ use tower_chat_history::{
     BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore,
     Message, Reply, StoreError, Summaries, TurnInput,
     store::{Append, Appended, Cuts, Load, Loaded},
-    summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    summary::{SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
 };
 
 use super::{
@@ -96,9 +96,9 @@ struct SlowSummarizer(u64);
 
 #[async_trait]
 impl Summarizer for SlowSummarizer {
-    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, _: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         Yields(self.0).await;
-        Ok(Summarized::new("s"))
+        Ok(SummaryResponse::new("s"))
     }
 }
 

@@ -5,7 +5,7 @@ use tower_chat_history::{
     BoxError, ContextBudget, ContextOptions, Engine, HistoryOptions, HistoryStoreExt as _, Message, Reply, Summaries,
     TurnInput,
     budget::ClearResults,
-    summary::{SummarizeWhen, Summarized, Summarizer, SummaryFormat, SummaryPrompt, SummaryRequest},
+    summary::{SummarizeWhen, Summarizer, SummaryFormat, SummaryPrompt, SummaryRequest, SummaryResponse},
     tokens::LangChainEstimate,
 };
 
@@ -67,10 +67,10 @@ struct Deep;
 
 #[async_trait]
 impl Summarizer for Deep {
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         let prompt = SummaryPrompt::default().messages(&request);
         assert_eq!(prompt.len(), 2);
-        Ok(Summarized::new(lists(500)))
+        Ok(SummaryResponse::new(lists(500)))
     }
 }
 

@@ -3,7 +3,7 @@
 use tests::{BOTH_KINDS, Chat, Storage, exchanges, log, over_every_store, prompts, request, user_call};
 use tower_chat_history::{
     HistoryStoreExt as _, InConversation, Message,
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
     store::Seq,
 };
 use tower_chat_history_test::Reply;
@@ -36,7 +36,7 @@ async fn a_call_with_dont_store_is_not_stored(storage: Storage) {
         chat.ask(kind, &id, "u0").await.unwrap();
         let (call, report) = user_call(&id, "a title for this?").dont_store().with_report();
         assert_eq!(chat.call(kind, call).await.unwrap(), "a title");
-        assert!(matches!(report.await.unwrap().outcome, Outcome::NotStored(NotStored::Asked)));
+        assert!(matches!(report.await.unwrap().outcome, TurnOutcome::NotStored(NotStored::Asked)));
         chat.ask(kind, &id, "u1").await.unwrap();
         assert_eq!(prompts(&chat.llm)[1], ["user: u0", "assistant: a0", "user: a title for this?"]);
         assert_eq!(prompts(&chat.llm)[2], ["user: u0", "assistant: a0", "user: u1"]);

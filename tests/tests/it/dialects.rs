@@ -17,7 +17,7 @@ use tower_chat_history::{
     recall::{Analyzer, LogRecall, LogSearch, RecallOptions, SearchTool},
     report::RecallOutcome,
     store::{Load, Loaded, Role, Seq},
-    summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryOutcome, SummaryPrompt, SummaryRequest},
+    summary::{Summaries, SummarizeWhen, Summarizer, SummaryOutcome, SummaryPrompt, SummaryRequest, SummaryResponse},
 };
 use tower_chat_history_recall::{SearchError, ToolError};
 
@@ -88,10 +88,10 @@ struct Recording(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
 impl Summarizer for Recording {
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         assert!(request.messages.iter().all(|message| message.dialect().is_some()), "{request:?}");
         self.0.lock().unwrap().push(SummaryPrompt::default().messages(&request)[1].text().into_owned());
-        Ok(Summarized::new("summarized"))
+        Ok(SummaryResponse::new("summarized"))
     }
 }
 

@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 use tests::{ABANDONED, CallKind, Chat, Storage, exchanges, over_every_store, prompt, request, short};
 use tower_chat_history::{
     ConversationId, HistoryStore as _, InConversation, Message, TurnReport,
-    report::Outcome,
+    report::TurnOutcome,
     store::{Load, Loaded, Revision, Seq},
 };
 use tower_chat_history_test::Reply;
@@ -82,7 +82,7 @@ impl Conversation<'_> {
 
 /// Checks the report of a stored exchange.
 fn assert_stored(report: &TurnReport, at: Revision, seq: u64, moved: bool) {
-    let Outcome::Stored { revision, seq: stored, moved: reported, incomplete: false } = report.outcome else {
+    let TurnOutcome::Stored { revision, seq: stored, moved: reported, incomplete: false } = report.outcome else {
         panic!("{:?}", report.outcome)
     };
     assert_eq!((revision, stored, reported), (at, Seq::new(seq), moved));

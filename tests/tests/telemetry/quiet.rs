@@ -12,11 +12,11 @@ use tower::Layer as _;
 use tower_chat_history::{
     BoxError, CallOptions, ContextOptions, ConversationId, Exchange, ExchangeId, HistoryOptions, HistoryStore as _,
     HistoryStoreExt as _, InConversation, Message, Policies, TurnInput,
-    adapt::{AdaptRequest as _, Draft as _, Opened, Prompt},
+    adapt::{AdaptRequest as _, Draft as _, OpenRequest, Prompt},
     budget::Watermarks,
     policy::{DetachLimits, OnInterruption, OnLoadFailure, OnOpenTurn},
     store::{Append, CompactionVersion, Cut, Cuts, Expect, Load, Profile, Recorded, Seq, Summary},
-    summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    summary::{Summaries, SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
     view::View,
 };
 use tower_chat_history_openai::OpenAi;
@@ -166,7 +166,7 @@ async fn values(shown: &ShownTexts, storage: &Storage, chat: &Chat, id: &Convers
     shown.debug(&other);
     let opened = OpenAi::new().open(InConversation::new(id.clone(), secret_request(&question()))).await.unwrap();
     shown.debug(&opened);
-    let Opened::Turn(input, draft) = opened else { panic!("not a turn") };
+    let OpenRequest::Turn(input, draft) = opened else { panic!("not a turn") };
     shown.debug(&draft);
     shown.debug(&draft.complete(Prompt::new(&messages[..2])).unwrap());
     let turn = chat.engine().begin(input).await.unwrap();
@@ -191,8 +191,8 @@ struct QuotingSummarizer {
 
 #[async_trait]
 impl Summarizer for QuotingSummarizer {
-    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
-        if self.fails { Err(SECRET.into()) } else { Ok(Summarized::new(SECRET)) }
+    async fn summarize(&self, _: SummaryRequest) -> Result<SummaryResponse, BoxError> {
+        if self.fails { Err(SECRET.into()) } else { Ok(SummaryResponse::new(SECRET)) }
     }
 }
 

@@ -9,7 +9,7 @@ use tests::{CallKind, Chat, Storage, over_every_store};
 use tokio::sync::Semaphore;
 use tower_chat_history::{
     BoxError, HistoryOptions,
-    summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    summary::{Summaries, SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
 };
 use tower_chat_history_openai::summarizer;
 use tower_chat_history_test::{ApiFailure, MockLlm, Replies, Reply};
@@ -116,9 +116,9 @@ impl Summarizer for HeldSummarizer {
         Some("small")
     }
 
-    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, _: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         self.0.acquire().await?.forget();
-        Ok(Summarized::new("What was said before."))
+        Ok(SummaryResponse::new("What was said before."))
     }
 }
 

@@ -5,7 +5,7 @@ use tower_chat_history::{
     BoxError, ContextBudget, ContextOptions, Engine, HistoryOptions, Reply, Summaries, TurnInput,
     budget::{ClearResults, Watermarks},
     recall::{Recall, RecallError, RecallOptions, RecallRequest, Recollection},
-    summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    summary::{SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
 };
 use tower_chat_history_core::{Citation, Message, Origin, Recalled, Seq, Usage};
 
@@ -45,8 +45,8 @@ struct KnowsTom;
 
 #[async_trait]
 impl Summarizer for KnowsTom {
-    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
-        Ok(Summarized::new("Tom is a cat."))
+    async fn summarize(&self, _: SummaryRequest) -> Result<SummaryResponse, BoxError> {
+        Ok(SummaryResponse::new("Tom is a cat."))
     }
 }
 

@@ -4,10 +4,7 @@ use std::collections::HashSet;
 
 use tower_chat_history_core::{CallId, Message, Origin, Part, Role};
 
-use super::{
-    Samples,
-    samples::{parts, said, texts},
-};
+use super::{Samples, parts, said, texts};
 
 /// Without some of its results, an element has the other ones, and everything else that it says. `None` is returned
 /// only if nothing is left. All results can be given: the element then has all of them, unless its dialect has only
@@ -17,8 +14,7 @@ pub fn answering_keeps_the_given_results(samples: &Samples) {
         let json = message.json();
         let answers = message.answers();
         for kept in selections(answers) {
-            let json_of = |message: &Message| samples.dialect.answering(message, &kept);
-            let Some(changed) = json_of(message) else {
+            let Some(changed) = samples.dialect.answering(message, &kept) else {
                 let has_one = answers.len() == 1 && message.is_tool_result();
                 let is_empty = kept.is_empty() && message.is_tool_result();
                 assert!(is_empty || has_one, "{kept:?} are left: {json}");
@@ -34,8 +30,8 @@ pub fn answering_keeps_the_given_results(samples: &Samples) {
             if kept == answers {
                 assert_eq!(parts(&left), parts(message), "{json}");
             }
-            assert_eq!(json_of(message), Some(changed.clone()), "{json}");
-            assert_eq!(json_of(&left), Some(changed), "{json}");
+            assert_eq!(samples.dialect.answering(message, &kept), Some(changed.clone()), "{json}");
+            assert_eq!(samples.dialect.answering(&left, &kept), Some(changed), "{json}");
         }
     }
 }
@@ -44,13 +40,16 @@ pub fn answering_keeps_the_given_results(samples: &Samples) {
 fn selections(answers: &[CallId]) -> Vec<Vec<CallId>> {
     let (first, second) = answers.split_at(answers.len() / 2);
     let mut selections = vec![answers.to_vec(), Vec::new()];
-    if answers.len() > 1 {
-        selections.push(first.to_vec());
-        // Of several results of one call, the first ones are kept, so that the order of a later part can differ.
-        let is_repeated = |call: &CallId| first.contains(call);
-        selections.extend((!second.iter().any(is_repeated)).then(|| second.to_vec()));
-        selections.extend(answers.iter().take(8).map(|call| vec![call.clone()]));
+    if answers.len() < 2 {
+        return selections;
     }
+
+    selections.push(first.to_vec());
+    // Of several results of one call, the first ones are kept, so that the order of a later part can differ.
+    if !second.iter().any(|call| first.contains(call)) {
+        selections.push(second.to_vec());
+    }
+    selections.extend(answers.iter().take(8).map(|call| vec![call.clone()]));
     selections
 }
 
@@ -76,11 +75,7 @@ fn check_cleared(samples: &Samples, message: &Message, clears: &dyn Fn(&CallId) 
     if !message.answers().iter().any(clears) {
         return;
     }
-    let change = |message: &Message| samples.dialect.cleared(message, clears, placeholder);
-    let has_text = |message: &Message, id: &CallId| {
-        parts(message).iter().any(|part| matches!(part, Part::Result { call, .. } if *call == id))
-    };
-    let Some(changed) = change(message) else {
+    let Some(changed) = samples.dialect.cleared(message, clears, placeholder) else {
         let is_text = message.answers().iter().filter(|call| clears(call)).any(|call| has_text(message, call));
         assert!(!is_text, "a result has text: {json}");
         return;
@@ -90,19 +85,35 @@ fn check_cleared(samples: &Samples, message: &Message, clears: &dyn Fn(&CallId) 
     assert_eq!(cleared.answers(), message.answers(), "{json}");
     assert_eq!(cleared.role(), message.role(), "{json}");
     assert_eq!(said(&cleared), said(message), "{json}");
-    let results = |message: &Message, of_cleared: bool| -> Vec<(CallId, String)> {
-        let result = |part| match part {
-            Part::Result { call, text } if clears(call) == of_cleared => Some((call.clone(), text.into_owned())),
-            _ => None,
-        };
-        parts(message).into_iter().filter_map(result).collect()
-    };
-    assert_eq!(results(&cleared, false), results(message, false), "{json}");
-    let is_text = |call: &CallId| has_text(message, call) || has_text(&cleared, call);
-    let expected = message.answers().iter().filter(|call| clears(call) && is_text(call));
-    let expected: Vec<_> = expected.map(|call| (call.clone(), placeholder.to_owned())).collect();
-    assert_eq!(results(&cleared, true), expected, "{json}");
-    assert_eq!(change(&cleared), Some(changed), "{json}");
+    let stays = |call: &CallId| !clears(call);
+    assert_eq!(results(&cleared, &stays), results(message, &stays), "{json}");
+
+    let mut expected = Vec::new();
+    for call in message.answers().iter().filter(|call| clears(call)) {
+        if has_text(message, call) || has_text(&cleared, call) {
+            expected.push((call.clone(), placeholder.to_owned()));
+        }
+    }
+    assert_eq!(results(&cleared, clears), expected, "{json}");
+    assert_eq!(samples.dialect.cleared(&cleared, clears, placeholder), Some(changed), "{json}");
+}
+
+/// Returns `true` if the result of this call has text.
+fn has_text(message: &Message, id: &CallId) -> bool {
+    parts(message).iter().any(|part| matches!(part, Part::Result { call, .. } if *call == id))
+}
+
+/// Returns the texts of the results of these calls.
+fn results(message: &Message, is_of: &dyn Fn(&CallId) -> bool) -> Vec<(CallId, String)> {
+    let mut results = Vec::new();
+    for part in parts(message) {
+        if let Part::Result { call, text } = part
+            && is_of(call)
+        {
+            results.push((call.clone(), text.into_owned()));
+        }
+    }
+    results
 }
 
 /// Without what is bound, an element has the same calls, results and texts, and nothing that is bound. `None` is
@@ -134,16 +145,16 @@ pub fn elements_unbound_from_their_prompt_keep_what_is_bound_to_their_origin(sam
         let changed = samples.dialect.unbound_from_prompt(message);
         assert_eq!(samples.dialect.unbound_from_prompt(message), changed, "{json}");
         let without_all = samples.dialect.unbound(message);
-        let restarts = |message: &Message| message.index().restarts;
+        let restarts = message.index().restarts;
         let Some(changed) = changed else {
-            assert!(!restarts(message), "it stands for everything before it: {json}");
+            assert!(!restarts, "it stands for everything before it: {json}");
             assert_eq!(without_all, None, "{json}");
             continue;
         };
 
         let unbound = samples.read(&changed);
         assert!(!unbound.bound().to_prefix, "it is bound to a prompt: {json}");
-        assert_eq!(restarts(&unbound), restarts(message), "{json}");
+        assert_eq!(unbound.index().restarts, restarts, "{json}");
         assert!(!unbound.is_blank_reply(), "nothing is left: {json}");
         same_sayings(&unbound, message);
         let left = unbound.unbound().map(|message| message.json().to_owned());

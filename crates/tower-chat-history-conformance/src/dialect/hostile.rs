@@ -45,36 +45,35 @@ pub(super) fn damaged(sample: &str) -> Vec<String> {
             damaged.push(changed(&sample, &path, |value| *value = repeated));
         }
     }
-    let with_field = |json: &String| Some(format!(r#"{{"\ud83d":"\ud83d",{}"#, json.strip_prefix('{')?));
-    let with_fields: Vec<String> = damaged.iter().filter_map(with_field).collect();
-    damaged.extend(with_fields);
+    for at in 0..damaged.len() {
+        if let Some(rest) = damaged[at].strip_prefix('{') {
+            damaged.push(format!(r#"{{"\ud83d":"\ud83d",{rest}"#));
+        }
+    }
     damaged
 }
 
 /// Returns copies of a sample in which an object lacks a field, or has one more.
 fn damaged_fields(sample: &Value, path: &str, object: &Value) -> Vec<String> {
     let Value::Object(fields) = object else { return Vec::new() };
-    let marked = |change: &dyn Fn(&mut Map<String, Value>)| {
-        changed(sample, path, |value| {
-            if let Value::Object(fields) = value {
-                change(fields);
-            }
-        })
-    };
-    let unknown = marked(&|fields| drop(fields.insert(MARK.to_owned(), Value::from(MARK))));
-    let unknown = |name: &str, value: &str| {
-        unknown.replace(&format!("{}:", quoted(MARK)), &format!("{name}:")).replace(&quoted(MARK), value)
-    };
-    let mut damaged = vec![unknown(r#""unknown""#, "[[1.50]]"), unknown(r#""\ud83d""#, r#""\ud83d""#)];
+    let one_more = changed_fields(sample, path, |fields| drop(fields.insert(MARK.to_owned(), Value::from(MARK))));
+    let mut damaged =
+        vec![with_field(&one_more, r#""unknown""#, "[[1.50]]"), with_field(&one_more, r#""\ud83d""#, r#""\ud83d""#)];
     for name in fields.keys() {
-        damaged.push(marked(&|fields| drop(fields.remove(name))));
-        damaged.extend(["null", r#""x""#].map(|value| unknown(&quoted(name), value)));
-        damaged.push(marked(&|fields| {
+        damaged.push(changed_fields(sample, path, |fields| drop(fields.remove(name))));
+        damaged.push(with_field(&one_more, &quoted(name), "null"));
+        damaged.push(with_field(&one_more, &quoted(name), r#""x""#));
+        damaged.push(changed_fields(sample, path, |fields| {
             let value = fields.remove(name).unwrap_or_default();
             fields.insert(format!("x_{name}"), value);
         }));
     }
     damaged
+}
+
+/// Puts this name and this value, as JSON, in place of the field whose name and value are the mark.
+fn with_field(marked: &str, name: &str, value: &str) -> String {
+    marked.replace(&format!("{}:", quoted(MARK)), &format!("{name}:")).replace(&quoted(MARK), value)
 }
 
 /// Returns pairs of copies of a sample: one value is replaced by nested lists, and by a few of them.
@@ -84,25 +83,30 @@ pub(super) fn deep(sample: &str) -> Vec<(String, String)> {
         fields.insert("x_unknown".to_owned(), Value::Null);
     }
     let nested = format!("{}{}", "[".repeat(LEVELS), "]".repeat(LEVELS));
-    let pair = |path: String| {
+    let mut pairs = Vec::new();
+    for path in paths(&sample) {
         let marked = changed(&sample, &path, |value| *value = Value::from(MARK));
-        (marked.replace(&quoted(MARK), &nested), marked.replace(&quoted(MARK), "[[]]"))
-    };
-    paths(&sample).into_iter().map(pair).collect()
+        pairs.push((marked.replace(&quoted(MARK), &nested), marked.replace(&quoted(MARK), "[[]]")));
+    }
+    pairs
 }
 
 /// Returns a sample with white space between all tokens, and with escapes for all characters in strings.
 pub(super) fn spelled(sample: &str) -> [String; 2] {
-    let (mut spaced, mut escaped) = (String::new(), String::new());
-    let (mut in_string, mut after_backslash) = (false, false);
+    let mut spaced = String::new();
+    let mut escaped = String::new();
+    let mut in_string = false;
+    let mut after_backslash = false;
     for character in sample.chars() {
         let quote = character == '"' && !after_backslash;
         let is_plain = in_string && !quote && !after_backslash && character != '\\' && character.is_ascii();
         // The digits of an escape are escaped as well, so samples with such escapes are left as they are.
-        match is_plain && !sample.contains("\\u") {
-            true => escaped.push_str(&format!("\\u{:04x}", u32::from(character))),
-            false => escaped.push(character),
+        if is_plain && !sample.contains("\\u") {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            escaped.push(character);
         }
+
         let is_token = !in_string && "[]{},:".contains(character);
         spaced.push_str(if is_token { " \n" } else { "" });
         spaced.push(character);
@@ -118,9 +122,13 @@ fn paths(value: &Value) -> Vec<String> {
     let mut paths = vec![String::new()];
     let mut next = 0;
     while let Some(path) = paths.get(next).cloned() {
-        let name = |name: &str| name.replace('~', "~0").replace('/', "~1");
         match value.pointer(&path) {
-            Some(Value::Object(fields)) => paths.extend(fields.keys().map(|field| format!("{path}/{}", name(field)))),
+            Some(Value::Object(fields)) => {
+                for field in fields.keys() {
+                    let escaped = field.replace('~', "~0").replace('/', "~1");
+                    paths.push(format!("{path}/{escaped}"));
+                }
+            }
             Some(Value::Array(entries)) => paths.extend((0..entries.len()).map(|entry| format!("{path}/{entry}"))),
             _ => {}
         }
@@ -135,6 +143,14 @@ fn changed(sample: &Value, path: &str, change: impl FnOnce(&mut Value)) -> Strin
         change(value);
     }
     copy.to_string()
+}
+
+fn changed_fields(sample: &Value, path: &str, change: impl FnOnce(&mut Map<String, Value>)) -> String {
+    changed(sample, path, |value| {
+        if let Value::Object(fields) = value {
+            change(fields);
+        }
+    })
 }
 
 fn quoted(text: &str) -> String {

@@ -4,7 +4,7 @@ use tower_chat_history_core::{
     Bound, CallId, Closes, DialectName, Expressed, Index, LeftOut, Message, Origin, Part, PartKinds, Role, ToolCall,
 };
 
-use super::{Samples, hostile, samples::parts};
+use super::{Samples, hostile, parts};
 
 /// The name is legal, and the same in each call.
 pub fn the_name_is_legal_and_constant(samples: &Samples) {
@@ -17,13 +17,14 @@ pub fn the_name_is_legal_and_constant(samples: &Samples) {
 /// rules test something.
 pub fn the_samples_have_every_role(samples: &Samples) {
     let messages: Vec<Message> = samples.elements.iter().map(|sample| samples.read(sample)).collect();
-    let has = |kind: fn(&Message) -> bool, name: &str| {
-        assert!(messages.iter().any(kind), "the samples lack {name}");
-    };
-    has(|message| *message.role() == Role::User, "an element of the user");
-    has(|message| message.is_reply() && message.tool_calls().is_empty(), "an element of a reply without calls");
-    has(|message| !message.tool_calls().is_empty(), "an element with a call");
-    has(|message| !message.answers().is_empty(), "an element with a result");
+    let of_user = messages.iter().any(|message| *message.role() == Role::User);
+    assert!(of_user, "the samples lack an element of the user");
+    let without_calls = messages.iter().any(|message| message.is_reply() && message.tool_calls().is_empty());
+    assert!(without_calls, "the samples lack an element of a reply without calls");
+    let with_call = messages.iter().any(|message| !message.tool_calls().is_empty());
+    assert!(with_call, "the samples lack an element with a call");
+    let with_result = messages.iter().any(|message| !message.answers().is_empty());
+    assert!(with_result, "the samples lack an element with a result");
     assert!(!samples.unknown.is_empty(), "the samples lack an element of an unknown kind");
 }
 
@@ -61,10 +62,9 @@ pub fn the_index_is_that_of_one_role(samples: &Samples) {
 /// An element has the same index if it is written with other white space and with escapes.
 pub fn the_index_does_not_depend_on_the_spelling(samples: &Samples) {
     for sample in samples.all() {
-        let expected = properties(samples.read(sample).index());
+        let expected = properties(&samples.read(sample));
         for spelled in hostile::spelled(sample) {
-            let found = properties(samples.read(&spelled).index());
-            assert_eq!(found, expected, "{spelled}");
+            assert_eq!(properties(&samples.read(&spelled)), expected, "{spelled}");
         }
     }
 }
@@ -73,10 +73,10 @@ pub fn the_index_does_not_depend_on_the_spelling(samples: &Samples) {
 pub fn the_index_does_not_depend_on_the_depth(samples: &Samples) {
     for (deep, shallow) in samples.all().flat_map(|sample| hostile::deep(sample)) {
         let shallow = Message::in_dialect(samples.dialect, shallow).ok();
-        let deep_one = Message::in_dialect(samples.dialect, deep.as_str()).ok();
-        let index = |message: &Option<Message>| message.as_ref().map(|message| properties(message.index()));
-        assert_eq!(index(&deep_one), index(&shallow), "{deep}");
-        let Some(message) = deep_one else { continue };
+        let message = Message::in_dialect(samples.dialect, deep.as_str()).ok();
+        assert_eq!(message.as_ref().map(properties), shallow.as_ref().map(properties), "{deep}");
+
+        let Some(message) = message else { continue };
         message.parts(&mut |_| {});
         let _ = (message.sendable(), message.unbound(), message.digest(), message.answering(&[]));
         let statements = samples.dialect.statements(&message, &mut LeftOut::default());
@@ -88,7 +88,8 @@ pub fn the_index_does_not_depend_on_the_depth(samples: &Samples) {
 /// The properties of an index that do not depend on the spelling.
 type Properties = (Role, Vec<CallId>, Vec<CallId>, Closes, Bound, [bool; 3]);
 
-fn properties(index: &Index) -> Properties {
+fn properties(message: &Message) -> Properties {
+    let index = message.index();
     let calls = index.opens.iter().map(|call| call.call_id().clone());
     let Index { role, answers, closes, bound, says_nothing, is_rewritten, restarts, .. } = index;
     (role.clone(), calls.collect(), answers.to_vec(), *closes, *bound, [*says_nothing, *is_rewritten, *restarts])
@@ -106,8 +107,12 @@ pub fn parts_are_constant(samples: &Samples) {
 pub fn parts_have_the_calls_and_results_of_the_index(samples: &Samples) {
     for message in samples.messages() {
         let parts = parts(&message);
-        let call = |part: &Part<'_>| if let Part::Call(call) = part { Some(ToolCall::clone(call)) } else { None };
-        let calls: Vec<ToolCall> = parts.iter().filter_map(call).collect();
+        let mut calls: Vec<ToolCall> = Vec::new();
+        for part in &parts {
+            if let Part::Call(call) = part {
+                calls.push(ToolCall::clone(call));
+            }
+        }
         assert_eq!(calls, message.tool_calls(), "{}", message.json());
 
         let mut answers = message.answers().iter().peekable();
@@ -136,12 +141,12 @@ pub fn part_kinds_of_the_index_are_those_of_the_parts(samples: &Samples) {
 /// An element that says nothing has no call, no result, and no text except white space.
 pub fn an_element_that_says_nothing_has_nothing_to_say(samples: &Samples) {
     for message in samples.messages().iter().filter(|message| message.is_blank_reply()) {
-        let says = |part: &Part<'_>| match part {
+        let is_said = parts(message).iter().any(|part| match part {
             Part::Text(text) | Part::Refusal(text) => !text.trim().is_empty(),
             Part::Call(_) | Part::Result { .. } => true,
             _ => false,
-        };
+        });
         let is_empty = message.tool_calls().is_empty() && message.answers().is_empty();
-        assert!(is_empty && !parts(message).iter().any(says), "it says something: {}", message.json());
+        assert!(is_empty && !is_said, "it says something: {}", message.json());
     }
 }

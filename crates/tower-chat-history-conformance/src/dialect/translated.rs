@@ -5,7 +5,7 @@ use tower_chat_history_core::{
     OpenAiResponses, Origin, Placed, Recorded, Role, Rounds, Seq, Statement, Translator,
 };
 
-use super::{Samples, samples::read};
+use super::{Samples, read};
 
 /// The built-in dialects.
 const DIALECTS: [&dyn Dialect; 3] = [&ChatCompletions, &AnthropicMessages, &OpenAiResponses];

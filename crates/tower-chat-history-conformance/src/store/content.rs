@@ -1,6 +1,9 @@
-//! Messages, and the other fields of exchanges, are returned as they were stored.
+//! Everything of an exchange is returned as it was stored, also after the storage is opened again.
 
-use super::support::*;
+use super::{
+    deletion::{assert_later, assert_refused},
+    support::*,
+};
 
 /// Asserts that messages with this JSON are returned byte for byte by each way to read them.
 async fn assert_come_back(fixture: &dyn Fixture, texts: &[impl AsRef<str> + Sync]) {
@@ -110,14 +113,18 @@ pub async fn tool_calls_come_back(fixture: &dyn Fixture) {
     assert_come_back(fixture, &texts).await;
 }
 
+/// Returns the JSON of a message of about this many bytes.
+fn message_of(bytes: usize) -> String {
+    format!(r#"{{"role":"user","content":"{}"}}"#, "0123456789abcdeü".repeat(bytes / 17))
+}
+
 /// Deeply nested JSON is returned, and so are messages of several megabytes, and exchanges of many messages.
 pub async fn large_messages_come_back(fixture: &dyn Fixture) {
     let nested = format!("{}1{}", "[".repeat(100), "]".repeat(100));
     assert_come_back(fixture, &[format!(r#"{{"role":"user","content":"x","deep":{nested}}}"#)]).await;
 
-    let large = |size: usize| format!(r#"{{"role":"user","content":"{}"}}"#, "0123456789abcdeü".repeat(size / 17));
-    assert_come_back(fixture, &[large(1 << 20)]).await;
-    assert_come_back(fixture, &[large(5 << 20), large(1 << 10)]).await;
+    assert_come_back(fixture, &[message_of(1 << 20)]).await;
+    assert_come_back(fixture, &[message_of(5 << 20), message_of(1 << 10)]).await;
 
     let many: Vec<String> = (0..2_000).map(|n| format!(r#"{{"role":"user","content":"{n}"}}"#)).collect();
     assert_come_back(fixture, &many).await;
@@ -151,8 +158,9 @@ pub async fn metadata_comes_back(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let largest = format!(r#"{{"a":"{}"}}"#, "x".repeat(Metadata::MAX_BYTES - 8));
     let odd = "{ \"b\" : 1.0e5,\n\t\"a\":[\"\\u0000\\ud800\", {}], \"b\":\"ä😀\" }";
-    let turn_with = |json: &str| with!(turn_of("u"), metadata: Some(Metadata::new(json).unwrap()));
-    let log = chat.add_all([turn_with(odd), turn_of("none"), turn_with(&largest)]).await;
+    let odd = with!(turn_of("odd"), metadata: Some(Metadata::new(odd).unwrap()));
+    let largest = with!(turn_of("largest"), metadata: Some(Metadata::new(largest).unwrap()));
+    let log = chat.add_all([odd, turn_of("none"), largest]).await;
     chat.assert_log_everywhere(fixture, &log).await;
 }
 
@@ -205,4 +213,212 @@ pub async fn a_listing_counts_encrypted_messages(fixture: &dyn Fixture) {
     let chat = owned.chat(&["acme", "a"]);
     let log = chat.add_all([sealed(&turn_of("first"), "encrypted"), turn_of("not encrypted")]).await;
     assert_eq!(owned.entry(&chat).await.bytes, bytes_of(&log));
+}
+
+// Messages that were shown again.
+
+/// Returns an exchange whose recalled messages cite these positions.
+pub(super) fn recalling(text: &str, cited: &[u64]) -> Exchange {
+    let citations = cited.iter().zip(1..).map(|(seq, end)| Citation::new(Seq::new(*seq), 0..end));
+    let text_of = format!("<recalled> for {text}: \u{0} \"ä\" \\ 👩‍👩‍👧\r\n");
+    with!(turn_of(text), recalled: Some(Recalled::new(text_of, citations.collect())))
+}
+
+/// Returns an exchange whose recalled messages cite a position of another conversation, and then these of the same log.
+pub(super) fn recalling_other(text: &str, cited: &[u64]) -> Exchange {
+    let other = ConversationId::new(["other/1", text]).unwrap();
+    let mut exchange = recalling(text, cited);
+    if let Some(recalled) = &mut exchange.recalled {
+        recalled.citations.insert(0, Citation::new(Seq::new(7), 2..3).of(other));
+    }
+    exchange
+}
+
+fn forget_recalled(recorded: &mut Recorded) {
+    *recorded = changed(recorded, |exchange| exchange.recalled = None);
+}
+
+/// Recalled messages are returned byte for byte. So are their citations and their size.
+pub async fn recalled_messages_come_back(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut exchange = recalling("asks", &[0, 1]);
+    if let Some(recalled) = &mut exchange.recalled {
+        recalled.tokens = Some(u32::MAX);
+        recalled.citations.push(Citation::new(Seq::new(1), 7..u32::MAX));
+    }
+    // The first one creates the conversation.
+    let large = recalling(&"long ".repeat(100_000), &[]);
+    let others = [recalling_other("cites another", &[0]), turn_of("recalls nothing"), recalling("cites one", &[0])];
+    let log = chat.add_all([large, turn_of("x"), exchange, recalling("cites nothing", &[])]).await;
+    let log = [log, chat.add_all(others).await].concat();
+    chat.assert_log_everywhere(fixture, &log).await;
+}
+
+/// Recalled messages do not count against a load limit.
+pub async fn recalled_messages_do_not_count(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_all((0..3).map(|_| recalling("the same", &[]))).await;
+    let bytes = log[0].exchange.bytes();
+    assert_eq!(chat.window(limit(4, 2 * bytes)).await.exchanges, log[1..]);
+}
+
+/// A prune that erases derived data removes recalled messages that cite a removed exchange. The exchange stays.
+pub async fn an_erasure_removes_recalled_messages_that_cite_removed_exchanges(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(2).await;
+    let mut log = chat.add_turns(1).await;
+    let cited: [&[u64]; 5] = [&[2], &[0, 2], &[2, 1], &[], &[3]];
+    log.extend(chat.add_all(cited.map(|cited| recalling("cites", cited))).await);
+    chat.forget(PruneTo::From(Seq::new(2))).await;
+    forget_recalled(&mut log[2]);
+    forget_recalled(&mut log[3]);
+    chat.assert_log_everywhere(fixture, &log).await;
+}
+
+/// A prune that erases derived data removes recalled messages that cite another conversation, also if the log was never
+/// pruned and no exchange is removed. Then it begins a new incarnation, and what cites the remaining log stays.
+pub async fn an_erasure_removes_recalled_messages_that_cite_other_conversations(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut log = chat.add_turns(2).await;
+    log.push(chat.add(recalling("cites its own log", &[0, 1])).await);
+    let before = chat.revision().await;
+    chat.forget(PruneTo::From(Seq::FIRST)).await;
+    assert_eq!(chat.revision().await, before, "nothing is to be erased");
+    assert_eq!(chat.log().await, log);
+
+    let citing = ["cites another", "cites another, too"].map(|text| recalling_other(text, &[0]));
+    log.extend(chat.add_all(citing).await);
+    log.push(chat.add(turn_of("recalls nothing")).await);
+    chat.prune(PruneTo::From(Seq::FIRST)).await;
+    assert_eq!(chat.log().await, log);
+
+    chat.forget(PruneTo::From(Seq::FIRST)).await;
+    log[3..5].iter_mut().for_each(forget_recalled);
+    chat.assert_log_everywhere(fixture, &log).await;
+    let after = chat.revision().await;
+    assert_ne!(after.incarnation(), before.incarnation());
+    chat.forget(PruneTo::From(Seq::FIRST)).await;
+    assert_eq!(chat.revision().await, after, "nothing is left to be erased");
+
+    chat.add(recalling_other("again", &[0])).await;
+    chat.forget(PruneTo::From(Seq::new(1))).await;
+    let kept: Vec<bool> = chat.log().await.iter().map(|recorded| recorded.exchange.recalled.is_some()).collect();
+    assert_eq!(kept, [false; 6], "position 0 is cited, or another conversation");
+}
+
+/// A prune that keeps derived data keeps all recalled messages of the remaining exchanges. A later one that erases
+/// derived data removes those that cite exchanges of the first prune.
+pub async fn a_prune_keeps_recalled_messages_until_derived_data_is_erased(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(3).await;
+    let mut log = [chat.add(recalling("cites a pruned one", &[1])).await];
+    chat.prune(PruneTo::LastTurns(1)).await;
+    assert_eq!(chat.log().await, log);
+    chat.forget(PruneTo::LastTurns(1)).await;
+    forget_recalled(&mut log[0]);
+    assert_eq!(chat.log().await, log);
+}
+
+// The provenance of replies.
+
+/// Returns an exchange with a provenance that depends on the text.
+pub(super) fn made_after(text: &str) -> Exchange {
+    let last = Seq::new(u64::from(u32::MAX));
+    let cut = with!(Cut::window_from(Seq::new(3)), reasoning_from: last, encrypted_from: Seq::new(4));
+    let origin = Origin::unknown().provider("ä \u{0} \"\\").route("").account(text).model("m");
+    let digests = PromptDigests::new(Digest::of(text.as_bytes()), Digest::of(b"prompt"));
+    let provenance = with!(
+        Provenance::new(u32::MAX, cut.positions(), digests, origin),
+        made_at: Some(last),
+        reader: Some(Digest::of(b"reader")),
+        tokens: Some(u64::from(u32::MAX)),
+    );
+    with!(turn_of(text), provenance: Some(Box::new(provenance)))
+}
+
+/// A provenance is returned unchanged.
+pub async fn a_provenance_comes_back(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let log = chat.add_all([made_after("first"), turn_of("has none"), made_after("third")]).await;
+    chat.assert_log_everywhere(fixture, &log).await;
+}
+
+/// A prune that erases derived data removes all provenances, because they are made from the removed text. One that
+/// keeps derived data keeps them.
+pub async fn an_erasure_removes_provenances(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(2).await;
+    let mut log = chat.add_all(["first", "second"].map(made_after)).await;
+    chat.prune(PruneTo::From(Seq::new(1))).await;
+    assert_eq!(chat.log().await[1..], log);
+
+    chat.forget(PruneTo::From(Seq::new(2))).await;
+    for recorded in &mut log {
+        *recorded = changed(recorded, |exchange| exchange.provenance = None);
+    }
+    chat.assert_log_everywhere(fixture, &log).await;
+}
+
+// Durable stores: all handles are dropped and the storage is opened again.
+
+/// The log, the revision and the compactions of all profiles are the same, and recorded exchange ids are recognized.
+/// Messages that are difficult to store are there, too.
+pub async fn all_data_is_still_there(fixture: &dyn Fixture) {
+    let chat = Chat::durable(fixture).await;
+    let odd = "{ \"z\":1.50, \"role\" : \"user\",\"content\":\"\\u0000 \\ud83d \u{2028} é e\u{301}\",\n\"x\":1e400 }";
+    let mut log = chat.add_turns(4).await;
+    log.push(chat.add(exchange_of([message(odd)])).await);
+    let first = chat.cut(NONE, summary_to(1, "first")).await;
+    chat.cut(first.version, summary_to(2, "second")).await;
+    let small = profile("small");
+    chat.compact_as(&small, NONE, summary_to(3, "small")).await.unwrap();
+    let before = chat.now().await;
+    let before_small = chat.compaction_of(&small).await;
+
+    let chat = chat.after_restart(fixture).await;
+    chat.assert_unchanged(&before).await;
+    assert_eq!(chat.now().await, before);
+    assert_eq!(chat.compaction_of(&small).await, before_small);
+    for recorded in &log {
+        chat.assert_repeat(Expect::Absent, recorded).await;
+        chat.assert_recorded(recorded).await;
+    }
+    assert_eq!(chat.log().await, log);
+    assert_eq!(chat.log().await[4].exchange.messages[0].json(), odd);
+}
+
+/// Appends, compactions and conditions continue from the same state.
+pub async fn writing_continues(fixture: &dyn Fixture) {
+    let mut chat = Chat::durable(fixture).await;
+    let mut log = chat.add_turns(1).await;
+    let mut replaces = NONE;
+    for n in 1..4 {
+        let stale = chat.revision().await;
+        log.push(chat.add(turn_of("x")).await);
+        let revision = chat.revision().await;
+
+        chat = chat.after_restart(fixture).await;
+        assert_conflict(chat.append(Expect::Exactly(stale), turn_of("stale")).await, revision);
+        let exchange = turn_of("after");
+        let appended = chat.append(Expect::Exactly(revision), exchange.clone()).await.unwrap();
+        assert_eq!(appended.seq, Seq::new(2 * n));
+        log.push(Recorded::new(appended.seq, exchange));
+        replaces = chat.cut(replaces, summary_to(n, "more")).await.version;
+    }
+    assert_eq!(chat.log().await, log);
+}
+
+/// A deleted conversation stays deleted, its incarnation stays ended, and first turns from before stay refused.
+pub async fn deletions_persist(fixture: &dyn Fixture) {
+    let chat = Chat::durable(fixture).await;
+    let epoch = chat.epoch().await;
+    chat.add_turns(2).await;
+    let ended = chat.incarnation().await;
+    chat.delete().await;
+    let chat = chat.after_restart(fixture).await;
+    chat.assert_absent().await;
+    assert_gone(chat.append(Expect::AnyIn(ended), turn_of("late")).await);
+    assert_refused(&chat, epoch).await;
+    assert_later(&chat, epoch).await;
+    assert_ne!(chat.incarnation().await, ended);
 }

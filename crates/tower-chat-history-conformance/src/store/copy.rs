@@ -23,7 +23,8 @@ async fn assert_same(copy: &Chat, twin: &Chat) {
     let mut limits = vec![limit(MANY, bytes), limit(MANY, bytes - 1), limit(MANY, MANY)];
     limits.extend((1..12).map(|messages| limit(messages, MANY)));
     for load in limits {
-        let (one, other) = (copy.window(load.clone()).await, twin.window(load).await);
+        let one = copy.window(load.clone()).await;
+        let other = twin.window(load).await;
         assert_eq!((one.exchanges, one.truncated), (other.exchanges, other.truncated));
         assert_eq!((one.log_bytes, one.compaction), (other.log_bytes, other.compaction));
         assert_eq!(one.revision.first(), other.revision.first());
@@ -57,7 +58,8 @@ pub async fn both_continue_independently(fixture: &dyn Fixture) {
 pub async fn one_outlives_the_other(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = add_every_kind(&chat).await;
-    let (one, other) = (chat.fork(5).await, chat.fork(8).await);
+    let one = chat.fork(5).await;
+    let other = chat.fork(8).await;
     one.delete().await;
     one.assert_absent().await;
     chat.assert_log_everywhere(fixture, &log).await;
@@ -101,7 +103,8 @@ pub async fn loads_of_the_copy_are_limited(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = add_every_kind(&chat).await;
     for at in 1..=log.len() {
-        let (copy, twin) = (chat.fork(at as u64).await, appended(&chat, &log[..at]).await);
+        let copy = chat.fork(at as u64).await;
+        let twin = appended(&chat, &log[..at]).await;
         assert_same(&copy, &twin).await;
         let next = call_of("next");
         for chat in [&copy, &twin] {
@@ -123,7 +126,8 @@ pub async fn the_copy_is_truncated(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = add_every_kind(&chat).await;
     for len in 1..7 {
-        let (copy, twin) = (chat.fork(7).await, appended(&chat, &log[..7]).await);
+        let copy = chat.fork(7).await;
+        let twin = appended(&chat, &log[..7]).await;
         for chat in [&copy, &twin] {
             let truncated = chat.truncate(chat.revision().await, len).await.unwrap();
             assert_eq!(truncated.removed, 7 - len);
@@ -141,7 +145,8 @@ pub async fn the_copy_is_pruned(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = add_every_kind(&chat).await;
     for keep in [PruneTo::From(Seq::new(3)), PruneTo::LastTurns(3), PruneTo::LastMessages(5), PruneTo::LastTurns(1)] {
-        let (copy, twin) = (chat.fork(8).await, appended(&chat, &log).await);
+        let copy = chat.fork(8).await;
+        let twin = appended(&chat, &log).await;
         assert_eq!(copy.prune(keep).await.removed, twin.prune(keep).await.removed, "{keep:?}");
         assert_same(&copy, &twin).await;
         for chat in [&copy, &twin] {
@@ -182,7 +187,6 @@ pub async fn the_copy_is_listed(fixture: &dyn Fixture) {
 /// update it.
 pub async fn the_time_is_that_of_the_fork(fixture: &dyn Fixture) {
     let owned = Owned::new(fixture).await;
-    let turn_at = |at| with!(turn_of("at a time"), at: Timestamp::from_unix_millis(at));
     let chat = owned.chat(&["acme", "a"]);
     chat.add_all([9_000, 1_000].map(turn_at)).await;
     for forked in [5_000, 0, 1_700_000_000_999] {

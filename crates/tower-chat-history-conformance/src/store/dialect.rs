@@ -143,14 +143,17 @@ impl Dialect for Signed {
     }
 
     fn index(&self, json: &str) -> Result<Index, MessageError> {
-        let call = |space| CallId::new(Space(space), "x");
+        let first = CallId::new(Space(0), "x");
+        let second = CallId::new(Space(1), "x");
         let mut index = Index::new(if json.starts_with("[\"u") { Role::User } else { Role::Assistant });
         index.closes = Closes::AfterResult;
         match json.get(..3) {
             Some("[\"r") => {
-                (index.role, index.closes, index.answers) = (Role::Tool, Closes::Never, [call(0), call(1)].into());
+                index.role = Role::Tool;
+                index.closes = Closes::Never;
+                index.answers = [first, second].into();
             }
-            Some("[\"c") => index.opens = [0, 1].map(|space| ToolCall::new(call(space), "look", "?")).into(),
+            Some("[\"c") => index.opens = [first, second].map(|call| ToolCall::new(call, "look", "?")).into(),
             Some("[\"s") => index.bound = Bound::TO_PREFIX.and_next(),
             _ => {}
         }

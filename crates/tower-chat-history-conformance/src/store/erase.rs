@@ -1,6 +1,6 @@
 //! Erasure of all conversations under a prefix, and of one at an exact revision.
 
-use super::{epochs::assert_later, support::*};
+use super::{deletion::assert_later, support::*};
 
 /// Asserts that the conversations under the prefix are absent, and that the others have these logs.
 async fn assert_erased(chats: &[Chat], logs: &[Vec<Recorded>], under: &Prefix) {

@@ -1,8 +1,7 @@
 //! Copies of logs, in stores that can fork: what is copied, and when a fork is refused.
 
 use super::{
-    provenance::made_after,
-    recalled::{recalling, recalling_other},
+    content::{made_after, recalling, recalling_other},
     support::*,
 };
 
@@ -194,16 +193,16 @@ pub async fn existing_conversations_are_not_changed(fixture: &dyn Fixture) {
 pub async fn only_its_incarnation_is_forked(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let copy = chat.other();
-    let to = || ForkTo::new(copy.id.clone(), Seq::new(1));
-    assert_gone(chat.fork_in(Incarnation::random(), to()).await);
+    let to = ForkTo::new(copy.id.clone(), Seq::new(1));
+    assert_gone(chat.fork_in(Incarnation::random(), to.clone()).await);
     chat.add_turns(2).await;
     let ended = chat.incarnation().await;
     chat.delete().await;
-    assert_gone(chat.fork_in(ended, to()).await);
+    assert_gone(chat.fork_in(ended, to.clone()).await);
 
     chat.add_turns(2).await;
     for wrong in [ended, Incarnation::random()] {
-        assert_gone(chat.fork_in(wrong, to()).await);
+        assert_gone(chat.fork_in(wrong, to.clone()).await);
         // The incarnation counts, even if there is nothing to copy.
         assert_gone(chat.fork_in(wrong, ForkTo::new(copy.id.clone(), Seq::FIRST)).await);
     }
@@ -232,19 +231,24 @@ pub async fn a_copy_that_was_deleted_is_gone(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(2).await;
     let copy = chat.other();
-    let to = |epoch| ForkTo::new(copy.id.clone(), Seq::new(2)).since(Some(epoch));
+    let to = ForkTo::new(copy.id.clone(), Seq::new(2));
     let epoch = copy.epoch().await;
     for turns in [0, 1] {
         let other = copy.reopened(fixture).await;
         other.add_turns(turns).await;
         other.delete().await;
-        assert_gone(chat.fork_to(to(epoch)).await);
+        assert_gone(chat.fork_to(to.clone().since(Some(epoch))).await);
         copy.assert_absent().await;
     }
-    assert_gone(chat.fork_to(to(Epoch::new(epoch.get() + 1_000_000_000))).await);
+    let future = Epoch::new(epoch.get() + 1_000_000_000);
+    assert_gone(chat.fork_to(to.clone().since(Some(future))).await);
     copy.assert_absent().await;
 
-    must_land(async || landed(chat.fork_to(to(copy.epoch().await)).await)).await;
+    must_land(async || {
+        let epoch = copy.epoch().await;
+        landed(chat.fork_to(to.clone().since(Some(epoch))).await)
+    })
+    .await;
     copy.assert_log(&log).await;
 }
 
@@ -361,7 +365,8 @@ pub async fn racing_appends_are_copied_or_not(fixture: &dyn Fixture) {
         };
         let (forked, _) = join(forking, other.add_turns(4)).await;
         assert_eq!(forked, Forked::new(Some(copy.revision().await)));
-        let (log, copied) = (chat.log().await, copy.log().await);
+        let log = chat.log().await;
+        let copied = copy.log().await;
         assert!(copied.len() >= 3 && log.starts_with(&copied), "{copied:?}");
         copy.assert_log(&copied).await;
     }

@@ -4,11 +4,6 @@ use super::support::*;
 
 const UNLABELED: LabelsVersion = LabelsVersion::NONE;
 
-/// Returns an exchange of this time, in milliseconds.
-fn turn_at(millis: u64) -> Exchange {
-    with!(turn_of(&format!("at {millis}")), at: Timestamp::from_unix_millis(millis))
-}
-
 /// Asserts the times of a conversation's entry.
 async fn assert_times(owned: &Owned, chat: &Chat, created: u64, updated: u64) {
     let entry = owned.entry(chat).await;
@@ -53,7 +48,7 @@ pub async fn an_entry_describes_its_conversation(fixture: &dyn Fixture) {
         (exchange_of([message(r#"{ "role" : "user", "content":"é\u0000 \ud83d\ude00" }"#)]), 7_000, 9_000),
         (turn_of(&"x".repeat(100_000)), 7_000, 9_000),
         (with!(turn_of("y"), model: Some("a-model".into())), 7_000, 9_000),
-        (super::recalled::recalling("z", &[0]), 7_000, 9_000),
+        (super::content::recalling("z", &[0]), 7_000, 9_000),
     ] {
         log.push(chat.add(with!(exchange, at: Timestamp::from_unix_millis(at))).await);
         let [created, updated] = [5_000, updated].map(Timestamp::from_unix_millis);
@@ -233,17 +228,20 @@ pub async fn hundreds_of_conversations_are_listed(fixture: &dyn Fixture) {
     }
 }
 
+fn numbered(owned: &Owned, kind: &str, n: usize) -> Chat {
+    owned.chat(&["acme", &format!("{n:02}-{kind}")])
+}
+
 /// Changes by others between two pages, before and after the cursor, neither hide nor repeat a
 /// conversation.
 pub async fn a_listing_stays_right_between_changes(fixture: &dyn Fixture) {
     let owned = Owned::new(fixture).await;
     let under = owned.under(&["acme"]);
-    let of = |kind: &str, n: usize| owned.chat(&["acme", &format!("{n:02}-{kind}")]);
     for limit in [1, 2, 3, 7] {
-        let stable: Vec<Chat> = (0..12).map(|n| of("stable", n)).collect();
+        let stable: Vec<Chat> = (0..12).map(|n| numbered(&owned, "stable", n)).collect();
         for (n, chat) in stable.iter().enumerate() {
             chat.add_turns(1).await;
-            of("deleted", n).add_turns(1).await;
+            numbered(&owned, "deleted", n).add_turns(1).await;
         }
         let mut listed: Vec<ConversationId> = Vec::new();
         let mut after = None;
@@ -258,8 +256,8 @@ pub async fn a_listing_stays_right_between_changes(fixture: &dyn Fixture) {
             // The changes are at the beginning, at the end, and at the cursor itself.
             for n in [step % 12, 11 - step % 12] {
                 stable[n].add_turns(1).await;
-                of("created", n).add_turns(1).await;
-                of("deleted", n).delete().await;
+                numbered(&owned, "created", n).add_turns(1).await;
+                numbered(&owned, "deleted", n).delete().await;
             }
             if let Some(last) = listed.last().filter(|last| !last.as_str().contains("stable")) {
                 owned.store().delete(last).await.unwrap();
@@ -354,19 +352,19 @@ pub async fn stale_labels_are_not_stored(fixture: &dyn Fixture) {
     let chat = owned.chat(&["acme"]);
     chat.add_turns(1).await;
     let incarnation = chat.incarnation().await;
-    let set =
-        async |replaces, title| owned.store().set_labels(&chat.id, incarnation, replaces, titled(title)).await.unwrap();
     let nothing = LabelsOutcome::Kept(Labels::default(), UNLABELED);
-    assert_eq!(set(LabelsVersion::new(7), "new").await, nothing);
+    let outcome = owned.set_title(&chat, incarnation, LabelsVersion::new(7), "new").await.unwrap();
+    assert_eq!(outcome, nothing);
 
     let first = owned.label(&chat, UNLABELED, &titled("first")).await;
     let second = owned.label(&chat, first, &titled("second")).await;
     let kept = LabelsOutcome::Kept(titled("second"), second);
     for stale in [UNLABELED, first, second.next()] {
-        assert_eq!(set(stale, "new").await, kept, "instead of {stale:?}");
+        let outcome = owned.set_title(&chat, incarnation, stale, "new").await.unwrap();
+        assert_eq!(outcome, kept, "instead of {stale:?}");
     }
     // Equal labels of another call are no repeat.
-    assert_eq!(set(first, "second").await, kept);
+    assert_eq!(owned.set_title(&chat, incarnation, first, "second").await.unwrap(), kept);
     assert_labels(fixture, &chat, &owned, &titled("second"), second).await;
 }
 
@@ -375,21 +373,21 @@ pub async fn stale_labels_are_not_stored(fixture: &dyn Fixture) {
 pub async fn labels_need_their_incarnation(fixture: &dyn Fixture) {
     let owned = Owned::new(fixture).await;
     let chat = owned.chat(&["acme"]);
-    let set = async |incarnation| owned.store().set_labels(&chat.id, incarnation, UNLABELED, titled("late")).await;
-    assert_gone(set(Incarnation::random()).await);
+    let never = Incarnation::random();
+    assert_gone(owned.set_title(&chat, never, UNLABELED, "late").await);
     for title in ["first", "second"] {
         chat.add_turns(1).await;
         assert_labels(fixture, &chat, &owned, &Labels::default(), UNLABELED).await;
         owned.label(&chat, UNLABELED, &titled(title)).await;
-        assert_gone(set(Incarnation::random()).await);
+        assert_gone(owned.set_title(&chat, never, UNLABELED, "late").await);
 
         let ended = chat.incarnation().await;
         chat.delete().await;
         assert_eq!(owned.describe(&chat).await, None);
-        assert_gone(set(ended).await);
+        assert_gone(owned.set_title(&chat, ended, UNLABELED, "late").await);
         chat.assert_absent().await;
         chat.add_turns(1).await;
-        assert_gone(set(ended).await);
+        assert_gone(owned.set_title(&chat, ended, UNLABELED, "late").await);
         assert_labels(fixture, &chat, &owned, &Labels::default(), UNLABELED).await;
         chat.delete().await;
     }
@@ -494,10 +492,9 @@ pub async fn dropped_labels_are_stored_or_not(fixture: &dyn Fixture) {
         let chat = owned.chat(&["acme", &polls.to_string()]);
         chat.add_turns(1).await;
         let incarnation = chat.incarnation().await;
-        let set = |title| owned.store().set_labels(&chat.id, incarnation, UNLABELED, titled(title));
-        abandon(set("dropped"), polls).await;
+        abandon(owned.set_title(&chat, incarnation, UNLABELED, "dropped"), polls).await;
         // The next call settles it.
-        let (title, version) = match set("next").await.unwrap() {
+        let (title, version) = match owned.set_title(&chat, incarnation, UNLABELED, "next").await.unwrap() {
             LabelsOutcome::Stored(version) => ("next", version),
             LabelsOutcome::Kept(labels, version) => {
                 assert_eq!(labels, titled("dropped"));

@@ -120,6 +120,17 @@ impl Owned {
         }
     }
 
+    /// Sets the title as the only label.
+    pub(super) async fn set_title(
+        &self,
+        chat: &Chat,
+        incarnation: Incarnation,
+        replaces: LabelsVersion,
+        title: &str,
+    ) -> Result<LabelsOutcome, StoreError> {
+        self.store().set_labels(&chat.id, incarnation, replaces, titled(title)).await
+    }
+
     pub(super) async fn bar(&self, under: &Prefix) {
         self.store().bar(under).await.unwrap();
     }

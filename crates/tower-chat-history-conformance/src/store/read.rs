@@ -114,8 +114,8 @@ pub async fn pages_back_make_the_whole_log(fixture: &dyn Fixture) {
 /// A page has the requested number of exchanges, even if the store itself pages by size.
 pub async fn large_exchanges_come_in_one_page(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
-    let large = || exchange_of([Message::user("0123456789".repeat(100_000))]);
-    let log = chat.add_all((0..8).map(|_| large())).await;
+    let text = "0123456789".repeat(100_000);
+    let log = chat.add_all((0..8).map(|_| exchange_of([Message::user(&*text)]))).await;
     assert_eq!(chat.conversation().last(7).await.unwrap(), log[1..]);
 }
 

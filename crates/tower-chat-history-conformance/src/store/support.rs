@@ -379,6 +379,11 @@ pub(super) fn turn_of(text: &str) -> Exchange {
     exchange_of([Message::user(text), Message::assistant(format!("re: {text}"))])
 }
 
+/// Returns a turn of this time, in milliseconds.
+pub(super) fn turn_at(millis: u64) -> Exchange {
+    with!(turn_of(&format!("at {millis}")), at: Timestamp::from_unix_millis(millis))
+}
+
 /// Returns a large turn. Six of them are larger than a page of a store that pages by size.
 pub(super) fn large(n: usize) -> Exchange {
     turn_of(&format!("{n} {}", "x".repeat(600_000)))

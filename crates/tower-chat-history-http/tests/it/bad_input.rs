@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use test_providers::formats::Api;
-use tower_chat_history::report::{NotStored, Outcome, ResponseShape};
+use tower_chat_history::report::{NotStored, ResponseShape, TurnOutcome};
 use tower_chat_history_http::{CONVERSATION_ID, CallError};
 
 use super::{
@@ -33,7 +33,7 @@ async fn goes_on(api: Api, history: &History, before: &[String]) {
 }
 
 /// Answers a call with a response that is passed on byte for byte. Returns the outcome.
-async fn outcome(api: Api, history: &History, kind: &str, response: &[u8]) -> Outcome {
+async fn outcome(api: Api, history: &History, kind: &str, response: &[u8]) -> TurnOutcome {
     let body = api.body(&[&Api::user("u")], kind == EVENTS);
     let response_body = Bytes::copy_from_slice(response);
     let (_, passed) = history.call(ask(api, full(body)), answer(kind, response_body)).await;
@@ -162,7 +162,11 @@ async fn a_response_of_100_mb_is_passed_on_and_not_stored() {
         let passed = response.unwrap().into_body().collect().await.unwrap().to_bytes();
         assert!(passed.len() == whole.len() + 100 * MIB + 1 && passed.starts_with(whole.as_bytes()), "{api:?}");
         let too_large = NotStored::UnreadableReply(ResponseShape::TooLarge);
-        assert!(matches!(history.outcome(), Outcome::NotStored(why) if why == too_large), "{:?}", history.outcome());
+        assert!(
+            matches!(history.outcome(), TurnOutcome::NotStored(why) if why == too_large),
+            "{:?}",
+            history.outcome()
+        );
         goes_on(api, &history, &[]).await;
     }
 }
@@ -180,7 +184,7 @@ async fn an_event_of_100_mb_is_passed_on_and_not_stored() {
         let passed = response.unwrap().into_body().collect().await.unwrap().to_bytes();
         assert_eq!(passed.len(), begin.len() + 100 * MIB + end.len());
         assert!(passed.starts_with(begin.as_bytes()) && passed.ends_with(end.as_bytes()));
-        assert!(matches!(history.outcome(), Outcome::NotStored(NotStored::Interrupted)), "{:?}", history.outcome());
+        assert!(matches!(history.outcome(), TurnOutcome::NotStored(NotStored::Interrupted)), "{:?}", history.outcome());
         goes_on(api, &history, &[]).await;
     }
 }
@@ -195,7 +199,7 @@ async fn a_response_that_is_not_json_in_utf_8_is_passed_on_and_not_stored() {
         for response in [&broken, &within, &b""[..], b"<html>", &whole.as_bytes()[..whole.len() - 1]] {
             let outcome = outcome(api, &history, JSON, response).await;
             let not_json = NotStored::UnreadableReply(ResponseShape::NotJson);
-            assert!(matches!(&outcome, Outcome::NotStored(why) if *why == not_json), "{api:?} {outcome:?}");
+            assert!(matches!(&outcome, TurnOutcome::NotStored(why) if *why == not_json), "{api:?} {outcome:?}");
         }
         goes_on(api, &history, &[]).await;
     }
@@ -215,10 +219,10 @@ async fn an_event_that_cannot_be_read_interrupts_a_reply_that_needs_it() {
             // In the Responses API, only the last event counts. In the other ones, it says nothing new.
             let (needed, other) = if api == Api::Responses { (last, 1) } else { (1, last) };
             let needs = outcome(api, &history, EVENTS, &stream(needed)).await;
-            assert!(matches!(needs, Outcome::NotStored(NotStored::Interrupted)), "{api:?} {needs:?}");
+            assert!(matches!(needs, TurnOutcome::NotStored(NotStored::Interrupted)), "{api:?} {needs:?}");
             assert_eq!(history.log().await, [""; 0]);
             let needs_not = outcome(api, &history, EVENTS, &stream(other)).await;
-            assert!(matches!(needs_not, Outcome::Stored { .. }), "{api:?} {needs_not:?}");
+            assert!(matches!(needs_not, TurnOutcome::Stored { .. }), "{api:?} {needs_not:?}");
             goes_on(api, &history, &[Api::user("u"), api.said("ab")]).await;
         }
     }
@@ -230,7 +234,7 @@ async fn an_error_event_interrupts_a_reply() {
         let history = History::new();
         let stream = api.events(&["a", "b"])[..2].concat() + &api.error_event();
         let outcome = outcome(api, &history, EVENTS, stream.as_bytes()).await;
-        assert!(matches!(outcome, Outcome::NotStored(NotStored::Interrupted)), "{api:?} {outcome:?}");
+        assert!(matches!(outcome, TurnOutcome::NotStored(NotStored::Interrupted)), "{api:?} {outcome:?}");
         goes_on(api, &history, &[]).await;
     }
 }

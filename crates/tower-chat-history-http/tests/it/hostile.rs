@@ -12,7 +12,7 @@ use tower_chat_history::{
     BoxError, HistoryError, HistoryOptions, Policies,
     error::InputError,
     policy::OnInterruption,
-    report::{NotStored, Outcome, ResponseShape},
+    report::{NotStored, ResponseShape, TurnOutcome},
 };
 use tower_chat_history_http::{CallError, HttpHistory, HttpLimits};
 
@@ -70,7 +70,11 @@ async fn a_whole_response_of_100_mb_is_passed_on_and_not_stored() {
         let history = History::new();
         let (_, response) = history.call(ask(ASK), answer_with(kind, hostile(WHOLE, b' ', "\n"))).await;
         let too_large = NotStored::UnreadableReply(ResponseShape::TooLarge);
-        assert!(matches!(history.outcome(), Outcome::NotStored(why) if why == too_large), "{:?}", history.outcome());
+        assert!(
+            matches!(history.outcome(), TurnOutcome::NotStored(why) if why == too_large),
+            "{:?}",
+            history.outcome()
+        );
         let bytes = response.unwrap().into_body().collect().await.unwrap().to_bytes();
         assert_eq!(bytes.len(), WHOLE.len() + 100 * MIB + 1);
         assert!(bytes.starts_with(WHOLE.as_bytes()) && bytes.ends_with(b" \n"));
@@ -118,7 +122,7 @@ async fn an_event_and_a_line_of_100_mb_are_passed_on_and_interrupt_the_reply() {
         assert_eq!(bytes.len(), begin.len() + 100 * MIB + end.len());
         assert!(bytes.starts_with(begin.as_bytes()) && bytes.ends_with(end.as_bytes()));
         let outcome = history.outcome();
-        assert!(matches!(outcome, Outcome::Stored { incomplete: true, .. }), "{outcome:?}");
+        assert!(matches!(outcome, TurnOutcome::Stored { incomplete: true, .. }), "{outcome:?}");
         assert_eq!(history.log().await[1..], [r#"{"role":"assistant","content":"a"}"#], "the text before it");
     }
 }
@@ -201,7 +205,7 @@ async fn a_response_that_is_not_utf_8_is_passed_on_and_not_stored() {
         let history = History::new();
         let (_, response) = history.call(ask(ASK), answer(kind, body.clone())).await;
         assert_eq!(response.unwrap().into_body().collect().await.unwrap().to_bytes(), body);
-        assert!(matches!(history.outcome(), Outcome::NotStored(_)));
+        assert!(matches!(history.outcome(), TurnOutcome::NotStored(_)));
         assert_eq!(history.log().await, [""; 0]);
     }
 }

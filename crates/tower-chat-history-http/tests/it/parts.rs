@@ -7,10 +7,10 @@ use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, CallOptions, ChatHistoryLayer, Engine, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message,
     TurnInput,
-    adapt::{AdaptRequest, Asked, Completed, Draft, Opened, Prompt, Read, ReadResponse},
+    adapt::{AdaptRequest, CallFacts, Draft, ModelRequest, OpenRequest, Prompt, Read, ReadResponse},
     dialect::AnthropicMessages,
     engine::InputMode,
-    report::{NotStored, Outcome, ResponseShape},
+    report::{NotStored, ResponseShape, TurnOutcome},
 };
 use tower_chat_history_http::{HistoryBody, HttpLimits, MessagesWire, Routes, Splice, parts};
 
@@ -36,26 +36,26 @@ impl AdaptRequest<Bytes> for Own {
     type Request = Bytes;
     type Draft = OwnDraft;
 
-    async fn open(&self, body: Bytes) -> Result<Opened<OwnDraft, Bytes>, BoxError> {
+    async fn open(&self, body: Bytes) -> Result<OpenRequest<OwnDraft, Bytes>, BoxError> {
         static MESSAGES: MessagesWire = MessagesWire::new();
         let routes = Routes::none().route(|_, uri| uri.path() == "/own", &MESSAGES);
         let request = Request::post("/own").body(()).unwrap();
         let route = routes.route_of(request.method(), request.uri()).unwrap();
         if matches!(self, Self::ByHand) {
             let input = Message::in_dialect(&AnthropicMessages, r#"{"role":"user","content":"u"}"#)?;
-            return Ok(Opened::Turn(TurnInput::new(id(), [input]), OwnDraft(body, None)));
+            return Ok(OpenRequest::Turn(TurnInput::new(id(), [input]), OwnDraft(body, None)));
         }
         let (turn, splice) = parts::open_body(route, id(), CallOptions::new(), InputMode::New, body.clone()).await?;
-        Ok(Opened::Turn(turn, OwnDraft(body, Some(splice))))
+        Ok(OpenRequest::Turn(turn, OwnDraft(body, Some(splice))))
     }
 }
 
 impl Draft for OwnDraft {
     type Request = Bytes;
 
-    fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Bytes>, BoxError> {
+    fn complete(self, prompt: Prompt<'_>) -> Result<ModelRequest<Bytes>, BoxError> {
         let changed = self.1.and_then(|splice| splice.with(prompt));
-        Ok(Completed::new(changed.unwrap_or(self.0), 0))
+        Ok(ModelRequest::new(changed.unwrap_or(self.0), 0))
     }
 }
 
@@ -66,7 +66,7 @@ impl ReadResponse<Response<Full<Bytes>>> for Own {
         response.map(HistoryBody::new)
     }
 
-    async fn read(&self, response: Response<Full<Bytes>>, asked: Asked) -> Result<Read<Self::Response>, BoxError> {
+    async fn read(&self, response: Response<Full<Bytes>>, asked: CallFacts) -> Result<Read<Self::Response>, BoxError> {
         parts::read_response(HttpLimits::new(), response.map(HistoryBody::new), asked).await
     }
 }
@@ -85,7 +85,7 @@ async fn called(adapter: Own) -> (Vec<String>, Option<NotStored>) {
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), WHOLE);
     let messages = store.conversation(&id()).messages().await.unwrap();
     let outcome = receiver.try_recv().unwrap();
-    let why = if let Outcome::NotStored(why) = outcome { Some(why) } else { None };
+    let why = if let TurnOutcome::NotStored(why) = outcome { Some(why) } else { None };
     (messages.iter().map(|message| message.json().to_owned()).collect(), why)
 }
 

@@ -7,7 +7,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use tower_chat_history::{
     BoxError, HistoryOptions, MemoryStore, Policies, Unsaved,
     policy::OnSaveFailure,
-    report::{NotStored, Outcome, ResponseShape},
+    report::{NotStored, ResponseShape, TurnOutcome},
 };
 use tower_chat_history_http::{HistoryBody, HttpHistory, Refusal};
 use tower_chat_history_test::{Fault, FaultStore, Op};
@@ -20,7 +20,7 @@ async fn a_whole_response_is_passed_on_unchanged_and_stored_verbatim() {
         let history = History::new();
         assert_eq!(history.ok(ASK, answer(kind, WHOLE)).await.1, WHOLE);
         assert_eq!(history.log().await[1], REPLY);
-        assert!(matches!(history.outcome(), Outcome::Stored { .. }));
+        assert!(matches!(history.outcome(), TurnOutcome::Stored { .. }));
     }
 }
 
@@ -50,7 +50,7 @@ async fn a_response_that_is_not_a_completion_is_passed_on_and_not_stored() {
             assert_eq!(history.ok(ASK, answer(kind, body)).await.1, body);
             assert_eq!(history.log().await, [""; 0]);
             let outcome = history.outcome();
-            assert!(matches!(outcome, Outcome::NotStored(_)), "{outcome:?}");
+            assert!(matches!(outcome, TurnOutcome::NotStored(_)), "{outcome:?}");
         }
     }
 }
@@ -74,7 +74,7 @@ async fn an_answer_that_is_neither_json_nor_events_is_passed_on_and_not_stored()
         assert_eq!(history.ok(ASK, answer(kind, body)).await.1, body);
         let expected = NotStored::UnreadableReply(shape);
         let outcome = history.outcome();
-        assert!(matches!(&outcome, Outcome::NotStored(why) if *why == expected), "{kind} {body:?}: {outcome:?}");
+        assert!(matches!(&outcome, TurnOutcome::NotStored(why) if *why == expected), "{kind} {body:?}: {outcome:?}");
         assert_eq!(history.log().await, [""; 0]);
     }
 }
@@ -92,7 +92,7 @@ async fn an_encoded_response_is_passed_on_unchanged_and_not_stored() {
             assert_eq!(response.headers()["content-encoding"], encoding);
             assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), GZIP);
             let encoded = NotStored::UnreadableReply(ResponseShape::Encoded);
-            assert!(matches!(history.outcome(), Outcome::NotStored(why) if why == encoded));
+            assert!(matches!(history.outcome(), TurnOutcome::NotStored(why) if why == encoded));
             assert_eq!(history.log().await, [""; 0]);
         }
     }
@@ -115,7 +115,7 @@ async fn an_error_status_is_the_result_of_a_failed_call() {
     let mut response = answer(JSON, WHOLE);
     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
     assert_eq!(history.ok(ASK, response).await.1, WHOLE);
-    assert!(matches!(history.outcome(), Outcome::NotStored(NotStored::CallFailed)));
+    assert!(matches!(history.outcome(), TurnOutcome::NotStored(NotStored::CallFailed)));
     assert_eq!(history.log().await, [""; 0]);
 }
 
@@ -127,7 +127,7 @@ async fn a_body_that_breaks_off_fails_the_call_with_its_error() {
         let body = StreamBody::new(futures_util::stream::iter(items));
         let (_, response) = history.call(ask(ASK), answer_with(kind, body)).await;
         assert_eq!(response.unwrap_err().to_string(), "broken");
-        assert!(matches!(history.outcome(), Outcome::NotStored(NotStored::CallFailed)));
+        assert!(matches!(history.outcome(), TurnOutcome::NotStored(NotStored::CallFailed)));
         assert_eq!(history.log().await, [""; 0]);
     }
 }
@@ -140,7 +140,7 @@ async fn not_saved(policy: OnSaveFailure) -> Result<String, BoxError> {
     let history = History::over(store, faulty, HttpHistory::new(), options);
     let (_, response) = history.call(ask(ASK), answer(JSON, WHOLE)).await;
     assert_eq!(history.log().await, [""; 0]);
-    assert!(matches!(history.outcome(), Outcome::Failed(_)));
+    assert!(matches!(history.outcome(), TurnOutcome::Failed(_)));
     Ok(text(response?).await)
 }
 

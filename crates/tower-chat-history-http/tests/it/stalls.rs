@@ -13,7 +13,7 @@ use tower_chat_history::{
     BoxError, ChatHistoryLayer, Engine, HistoryOptions, MemoryStore, Policies, Reply, TurnInput,
     dialect::OpenAiResponses,
     policy::{OnConflict, QueueLimits},
-    report::Outcome,
+    report::TurnOutcome,
     store::{Message, Origin},
 };
 use tower_chat_history_http::{CONVERSATION_ID, HistoryBody, HttpHistory};
@@ -45,7 +45,7 @@ async fn a_body_that_does_not_end_after_its_last_event_is_ended() {
         assert_eq!(body, format!("{text}{}", more.unwrap_or_default()), "the caller gets every byte");
         assert_eq!(begun.elapsed().as_secs(), IDLE.as_secs());
         assert_eq!(Arc::strong_count(&connection), 1, "the connection is released");
-        assert!(matches!(history.outcome(), Outcome::Stored { incomplete: false, .. }));
+        assert!(matches!(history.outcome(), TurnOutcome::Stored { incomplete: false, .. }));
         assert_eq!(history.log().await.len(), 2);
     }
 }

@@ -12,7 +12,7 @@ use tower_chat_history::{
     BoxError, HistoryOptions, MemoryStore, Message, Policies,
     error::StreamStalled,
     policy::OnInterruption,
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
 };
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_http::HttpHistory;
@@ -123,7 +123,7 @@ async fn a_stream_that_breaks_off_is_passed_on_and_not_stored() {
         let history = History::new();
         let text = begun() + end;
         assert_eq!(history.ok(ASK, answer(EVENTS, text.clone())).await.1, text);
-        assert!(matches!(history.outcome(), Outcome::NotStored(NotStored::Interrupted)));
+        assert!(matches!(history.outcome(), TurnOutcome::NotStored(NotStored::Interrupted)));
         assert_eq!(history.log().await, [""; 0]);
     }
 }
@@ -177,7 +177,7 @@ async fn a_body_that_stalls_ends_with_an_error() {
     let error = body.frame().await.unwrap().unwrap_err();
     assert_eq!(error.downcast_ref::<StreamStalled>().unwrap().after, Duration::from_secs(30));
     assert!(body.frame().await.is_none());
-    assert!(matches!(history.outcome(), Outcome::NotStored(NotStored::Stalled)));
+    assert!(matches!(history.outcome(), TurnOutcome::NotStored(NotStored::Stalled)));
 }
 
 #[tokio::test]

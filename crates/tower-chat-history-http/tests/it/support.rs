@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody}
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryOptions, HistoryStore, HistoryStoreExt as _,
-    MemoryStore, report::Outcome,
+    MemoryStore, report::TurnOutcome,
 };
 use tower_chat_history_http::{CONVERSATION_ID, HistoryBody, HttpHistory};
 
@@ -76,7 +76,7 @@ impl Sent {
 pub(crate) struct History<X = tower_chat_history_http::FromHeaders> {
     pub(crate) store: MemoryStore,
     layer: ChatHistoryLayer<HttpHistory<X>>,
-    outcomes: Arc<Mutex<Vec<Outcome>>>,
+    outcomes: Arc<Mutex<Vec<TurnOutcome>>>,
 }
 
 impl History {
@@ -112,7 +112,7 @@ impl<X: Clone + Sync> History<X> {
     }
 
     /// Returns the outcome of the last turn.
-    pub(crate) fn outcome(&self) -> Outcome {
+    pub(crate) fn outcome(&self) -> TurnOutcome {
         self.outcomes.lock().unwrap().last().unwrap().clone()
     }
 

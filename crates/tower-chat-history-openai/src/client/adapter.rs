@@ -8,7 +8,7 @@ use http::Uri;
 use reqwest::{Body, Response};
 use tower_chat_history::{
     BoxError,
-    adapt::{AdaptRequest, Asked, CallScope, Opened, Read, ReadResponse},
+    adapt::{AdaptRequest, CallFacts, CallScope, OpenRequest, Read, ReadResponse},
     engine::InputMode,
 };
 use tower_chat_history_http::{FromHeaders, HttpLimits, Routes, parts};
@@ -85,7 +85,7 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
     type Request = HttpRequestFactory;
     type Draft = HttpDraft;
 
-    async fn open(&self, factory: HttpRequestFactory) -> Result<Opened<HttpDraft, HttpRequestFactory>, BoxError> {
+    async fn open(&self, factory: HttpRequestFactory) -> Result<OpenRequest<HttpDraft, HttpRequestFactory>, BoxError> {
         let first = factory.build().await?;
         // An address that this type cannot represent cannot be sent either.
         let uri = Uri::try_from(first.url().as_str()).unwrap_or_default();
@@ -93,22 +93,22 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
             if !parts::is_stateless(first.headers()) {
                 parts::warn_without_memory(first.method(), uri.path());
             }
-            return Ok(Opened::PassThrough(request::outgoing(factory, Some(first), None)));
+            return Ok(OpenRequest::PassThrough(request::outgoing(factory, Some(first), None)));
         };
         let CallScope::Conversation(id, options) = self.headers.scope(first.headers())? else {
-            return Ok(Opened::PassThrough(request::outgoing(factory, Some(first), None)));
+            return Ok(OpenRequest::PassThrough(request::outgoing(factory, Some(first), None)));
         };
         let bytes = first.body().and_then(Body::as_bytes).ok_or(CallError::StreamedBody)?;
         let bytes = Bytes::copy_from_slice(bytes);
         let opened = parts::open_body(route, id, options, self.input_mode, bytes).await;
         if matches!(opened, Err(CallError::ServerState { .. })) && self.on_server_state == OnServerState::PassThrough {
-            return Ok(Opened::PassThrough(request::outgoing(factory, Some(first), None)));
+            return Ok(OpenRequest::PassThrough(request::outgoing(factory, Some(first), None)));
         }
         let (mut turn, body) = opened?;
         turn.counter = counter::for_model(turn.request.model.as_deref().unwrap_or_default());
         turn.request.provider = Some(self.provider.unwrap_or_else(|| route.wire().provider(&uri)));
         turn.request.origin.provider = self.provider.map(str::to_owned);
-        Ok(Opened::Turn(turn, HttpDraft { factory, first: Some(first), body }))
+        Ok(OpenRequest::Turn(turn, HttpDraft { factory, first: Some(first), body }))
     }
 }
 
@@ -125,7 +125,7 @@ impl ReadResponse<Response> for OpenAiHttp {
 
     /// Reads the reply of a successful response. With any other status, the turn has failed, and the response is
     /// returned to the client, which reads the error from it.
-    async fn read(&self, response: Response, asked: Asked) -> Result<Read<Response>, BoxError> {
+    async fn read(&self, response: Response, asked: CallFacts) -> Result<Read<Response>, BoxError> {
         let read = parts::read_response(HttpLimits::new(), response::to_http(response), asked).await;
         Ok(read.map_err(response::client_error)?.map(response::from_http))
     }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use reqwest::Request;
 use tower_chat_history::{
     BoxError,
-    adapt::{Completed, Draft, Prompt},
+    adapt::{Draft, ModelRequest, Prompt},
 };
 use tower_chat_history_http::{Splice, parts};
 
@@ -52,10 +52,10 @@ pub struct HttpDraft {
 impl Draft for HttpDraft {
     type Request = HttpRequestFactory;
 
-    fn complete(self, prompt: Prompt<'_>) -> Result<Completed<HttpRequestFactory>, BoxError> {
+    fn complete(self, prompt: Prompt<'_>) -> Result<ModelRequest<HttpRequestFactory>, BoxError> {
         // Messages are sent as their JSON, so none is downgraded.
         let body = self.body.with(prompt);
-        Ok(Completed::new(outgoing(self.factory, self.first, body), 0))
+        Ok(ModelRequest::new(outgoing(self.factory, self.first, body), 0))
     }
 
     fn again(&self) -> Option<Self> {

@@ -1,8 +1,7 @@
 -- Appends an exchange. Arguments: id, expectation (kind, incarnation, version), the position that it continues, 1 if it
 -- opens a turn, the number of messages that it counts as, their bytes, its record, random bytes for a new log, the name
 -- of this call, milliseconds to live, its recalled messages or '', its provenance or '', its time, the position at
--- which a new log begins, the stamp and the time of its registration, and optionally a compaction
--- (see `compaction.lua`).
+-- which a new log begins, the stamp and the time of its registration, and optionally a compaction (see `write.lua`).
 --
 -- The stamp is '' if the call has not registered the conversation, and 'erased' if the registry refused it.
 local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl, shown, made, time,
@@ -10,6 +9,7 @@ local id, expect, incarnation, version, continues, opens, messages, bytes, body,
 local COMPACTION = 19
 -- The largest number of elements of a list, and of positions that fit into the state.
 local MOST_ELEMENTS, MOST_POSITIONS = 4294967295, 281474976710655
+
 local profile = ARGV[COMPACTION]
 local self = find(profile or '')
 local at = self and self.n or tonumber(first)
@@ -26,6 +26,7 @@ if self then
     if string.sub(stored, CALL, ID - 1) ~= call then
       return {'duplicate', self.i, self.n, self.f, known}
     end
+
     -- This call has run before, and its response was lost.
     if not profile then
       return {'stored', self.i, known + 1, self.f, known, 'none'}
@@ -56,6 +57,7 @@ if not fits then
   end
   return {'refused'}
 end
+
 -- The first exchange of a log continues nothing, also no position before it.
 if continues ~= '' and (not self or tonumber(continues) >= at) then
   return {'unknown', at}
@@ -67,7 +69,6 @@ if self and self.x > 0 then
   -- The rest of a truncation is still stored at the position of the new exchange.
   return {'sweep'}
 end
-
 if not self and registered == '' then
   return {'register'}
 end
@@ -82,6 +83,7 @@ if not self then
   self = {i = fresh, t = 0, p = tonumber(registered), n = at, f = at, b = at, x = 0, messages = 0, bytes = 0,
     openings = 0, c = time, m = time, r = 0, u = 0, o = at}
 end
+
 local flags = opens
 if shown ~= '' then
   flags, self.r = opens + 2, self.r + 1
@@ -100,6 +102,7 @@ end
 if has_provenances then
   demand('RPUSH', provenances, '')
 end
+
 if ttl ~= '' then
   expires = string.format('%.0f', milliseconds() + ttl)
 end
@@ -133,11 +136,12 @@ if has_provenances then
 else
   self.o = at + 1
 end
+
 self.n, self.m = at + 1, math.max(self.m, time)
 self.messages, self.bytes, self.openings = self.messages + messages, self.bytes + bytes, self.openings + opens
-local stored = {}
 self.t = ttl ~= '' and 1 or 0
-local answer = {'stored', self.i, at + 1, self.f, at, 'none'}
+
+local answer, stored = {'stored', self.i, at + 1, self.f, at, 'none'}, {}
 if profile and replaces(self, COMPACTION) then
   answer[6] = 'compacted'
   answer[7], stored = compaction_fields(COMPACTION, call)

@@ -4,5 +4,6 @@ if not self then
   return {'absent'}
 end
 whole(self)
+
 return {'described', self.i, self.n, self.f, self.c, self.m, self.bytes - entry(self, self.f).bytes,
   redis.call('HGET', meta, 'l')}

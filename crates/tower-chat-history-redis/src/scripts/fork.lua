@@ -2,7 +2,7 @@
 -- Arguments: how to take the log ('COPY', 'RENAME' if it was staged, or the reply 'gone', 'nothing' or 'again' if there
 -- is none to take), its incarnation, that of the copy, the position of the first exchange that is not copied, the stamp
 -- and the time of the copy's registration (as for `append.lua`), the time of the fork, milliseconds to live, the labels
--- or '', and optionally the compaction of the copy (see `compaction.lua`).
+-- or '', and optionally the compaction of the copy (see `write.lua`).
 local take, incarnation, fresh, before, registered, registered_at, time, ttl, labels = unpack(ARGV, 1, 9)
 local COMPACTION = 10
 -- The number of keys before those of the log.
@@ -14,6 +14,7 @@ if copy then
   -- The client compares the incarnations. If they are the same, an earlier attempt has made the copy.
   return {'exists', copy.i, copy.n, copy.f}
 end
+
 if registered == 'erased' then
   return {'gone'}
 elseif is_outdated(tonumber(registered), tonumber(registered_at)) then
@@ -34,6 +35,7 @@ whole(self)
 if self.i ~= incarnation then
   return {'gone'}
 end
+
 local len = math.min(tonumber(before), self.n)
 if len <= self.f then
   return {'nothing'}
@@ -53,6 +55,7 @@ if self.r > 0 then
   -- in small steps, as after an erasing prune.
   self.e, self.w, self.u = self.f, self.f, self.n
 end
+
 time = tonumber(time)
 self.t, self.i, self.p, self.c, self.m = ttl ~= '' and 1 or 0, fresh, tonumber(registered), time, time
 
@@ -67,6 +70,7 @@ end
 if take == 'RENAME' then
   places[#places + 1] = 1
 end
+
 local expires = ttl ~= '' and string.format('%.0f', milliseconds() + ttl)
 local keys = {meta}
 for _, place in ipairs(places) do
@@ -90,6 +94,7 @@ for _, place in ipairs(places) do
     return refused
   end
 end
+
 local fields = {'s', packed(self)}
 if labels ~= '' then
   fields[3], fields[4] = 'l', '1 0 ' .. labels
@@ -98,6 +103,7 @@ redis.call('HSET', meta, unpack(fields))
 if ARGV[COMPACTION] then
   redis.call('HSET', meta, unpack(select(2, compaction_fields(COMPACTION, '0'))))
 end
+
 -- Copied keys expire when those of the log do, and staged ones soon.
 set_expiry(keys, expires)
 return {'exists', self.i, self.n, self.f}

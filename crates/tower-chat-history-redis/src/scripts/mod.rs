@@ -1,6 +1,8 @@
-//! The scripts that the server runs. Each is one atomic step.
+//! The scripts that the server runs, and the keys of a conversation that they use. Each script is one atomic step.
 
 use std::sync::LazyLock;
+
+use tower_chat_history_core::ConversationId;
 
 /// A script, and the hash by which the server knows it.
 pub(crate) struct Script {
@@ -14,118 +16,103 @@ impl Script {
     }
 }
 
+/// Joins files into a script: those that it shares with others, and its own. If its own file has functions for several
+/// scripts, this script returns the result of one of them.
+///
+/// With `allow_oom`, the script begins with the line that marks it as one that may write, and that a full server runs
+/// all the same. It is for scripts that only read, or that make room. A server that is no longer a master refuses a
+/// script that may write, and so does not return stale data.
 macro_rules! script {
-    ($($file:literal),+) => {
-        LazyLock::new(|| Script::new(concat!($(include_str!($file)),+)))
+    (allow_oom: $($file:literal),+ $(=> $function:literal)?) => {
+        LazyLock::new(|| {
+            Script::new(concat!(
+                "#!lua flags=allow-oom\n",
+                $(include_str!($file)),+
+                $(, "return ", $function, "()\n")?
+            ))
+        })
+    };
+    ($($file:literal),+ $(=> $function:literal)?) => {
+        LazyLock::new(|| Script::new(concat!($(include_str!($file)),+ $(, "return ", $function, "()\n")?)))
     };
 }
 
-pub(crate) static LOAD: LazyLock<Script> = script!(
-    "master.lua",
-    "state.lua",
-    "recalled.lua",
-    "shown.lua",
-    "provenance.lua",
-    "large.lua",
-    "load.lua",
-    "log.lua",
-    "fitting.lua",
-    "compaction.lua",
-    "window.lua"
-);
-pub(crate) static READ: LazyLock<Script> = script!(
-    "master.lua",
-    "state.lua",
-    "recalled.lua",
-    "shown.lua",
-    "provenance.lua",
-    "large.lua",
-    "log.lua",
-    "read.lua"
-);
-pub(crate) static APPEND: LazyLock<Script> = script!(
-    "state.lua",
-    "gone.lua",
-    "recalled.lua",
-    "log.lua",
-    "rights.lua",
-    "refused.lua",
-    "write.lua",
-    "compaction.lua",
-    "expiry.lua",
-    "append.lua"
-);
-/// Registers the conversation, then appends. Only a server that has the keys of all slots can run it.
-pub(crate) static CREATE: LazyLock<Script> = script!(
-    "registry.lua",
-    "rights.lua",
-    "refused.lua",
-    "registration.lua",
-    "state.lua",
-    "gone.lua",
-    "recalled.lua",
-    "log.lua",
-    "write.lua",
-    "compaction.lua",
-    "expiry.lua",
-    "create.lua",
-    "append.lua"
-);
-pub(crate) static FORK: LazyLock<Script> = script!(
-    "state.lua",
-    "gone.lua",
-    "recalled.lua",
-    "log.lua",
-    "rights.lua",
-    "refused.lua",
-    "write.lua",
-    "compaction.lua",
-    "expiry.lua",
-    "fork.lua"
-);
-pub(crate) static STAGE: LazyLock<Script> =
-    script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "refused.lua", "expiry.lua", "stage.lua");
-pub(crate) static UNSTAGE: LazyLock<Script> = script!("unstage.lua");
-pub(crate) static COMPACT: LazyLock<Script> =
-    script!("state.lua", "compaction.lua", "rights.lua", "refused.lua", "compact.lua");
-pub(crate) static TRUNCATE: LazyLock<Script> = script!(
-    "state.lua",
-    "recalled.lua",
-    "log.lua",
-    "rights.lua",
-    "gone.lua",
-    "write.lua",
-    "compaction.lua",
-    "rewrite.lua",
-    "truncate.lua"
-);
-pub(crate) static PRUNE: LazyLock<Script> = script!(
-    "state.lua",
-    "recalled.lua",
-    "log.lua",
-    "fitting.lua",
-    "rights.lua",
-    "write.lua",
-    "rewrite.lua",
-    "prune.lua"
-);
-pub(crate) static SWEEP: LazyLock<Script> =
-    script!("state.lua", "recalled.lua", "log.lua", "rights.lua", "write.lua", "sweep.lua");
-pub(crate) static DESCRIBE: LazyLock<Script> = script!("master.lua", "state.lua", "log.lua", "describe.lua");
-pub(crate) static LABEL: LazyLock<Script> = script!("state.lua", "rights.lua", "refused.lua", "label.lua");
-pub(crate) static DELETE: LazyLock<Script> = script!("master.lua", "rights.lua", "gone.lua", "began.lua", "delete.lua");
-pub(crate) static ERASE: LazyLock<Script> =
-    script!("master.lua", "state.lua", "log.lua", "counted.lua", "rights.lua", "gone.lua", "began.lua", "erase.lua");
-pub(crate) static ERASE_IF: LazyLock<Script> =
-    script!("master.lua", "state.lua", "log.lua", "counted.lua", "rights.lua", "gone.lua", "erase_if.lua");
-pub(crate) static FENCE: LazyLock<Script> = script!("master.lua", "rights.lua", "gone.lua", "fence.lua");
-pub(crate) static COUNT: LazyLock<Script> = script!("master.lua", "state.lua", "log.lua", "counted.lua", "count.lua");
+type Lazy = LazyLock<Script>;
 
-pub(crate) static REGISTER: LazyLock<Script> =
-    script!("registry.lua", "rights.lua", "refused.lua", "registration.lua", "register.lua");
-pub(crate) static EPOCH: LazyLock<Script> = script!("master.lua", "registry.lua", "epoch.lua");
-pub(crate) static BAR: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "bar.lua");
-pub(crate) static STAMP: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "stamp.lua");
-pub(crate) static NAMES: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "names.lua");
-pub(crate) static FORGET: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "forget.lua");
-pub(crate) static TOUCH: LazyLock<Script> = script!("master.lua", "registry.lua", "rights.lua", "touch.lua");
+pub(crate) static LOAD: Lazy = script!(allow_oom: "state.lua", "read.lua", "load.lua");
+pub(crate) static READ: Lazy = script!(allow_oom: "state.lua", "read.lua", "page.lua");
+pub(crate) static DESCRIBE: Lazy = script!(allow_oom: "state.lua", "describe.lua");
+
+pub(crate) static APPEND: Lazy = script!("refusals.lua", "state.lua", "write.lua", "append.lua");
+/// Registers the conversation, then appends. Only a server that has the keys of all slots can run it.
+pub(crate) static CREATE: Lazy =
+    script!("refusals.lua", "registry.lua", "register.lua", "state.lua", "write.lua", "create.lua", "append.lua");
+
+pub(crate) static FORK: Lazy = script!("refusals.lua", "state.lua", "write.lua", "fork.lua");
+pub(crate) static STAGE: Lazy = script!("refusals.lua", "state.lua", "write.lua", "stage.lua");
+/// Deletes exchanges that were staged.
+pub(crate) static UNSTAGE: Lazy =
+    LazyLock::new(|| Script::new("redis.call('UNLINK', unpack(KEYS))\nreturn {'unstaged'}\n"));
+
+pub(crate) static COMPACT: Lazy = script!("refusals.lua", "state.lua", "write.lua", "replace.lua" => "compact");
+pub(crate) static LABEL: Lazy = script!("refusals.lua", "state.lua", "write.lua", "replace.lua" => "label");
+
+pub(crate) static TRUNCATE: Lazy =
+    script!("refusals.lua", "state.lua", "read.lua", "write.lua", "cut.lua" => "truncate");
+pub(crate) static PRUNE: Lazy = script!("refusals.lua", "state.lua", "read.lua", "write.lua", "cut.lua" => "prune");
+pub(crate) static SWEEP: Lazy =
+    script!("refusals.lua", "state.lua", "read.lua", "write.lua", "cut.lua" => "sweep_part");
+
+pub(crate) static DELETE: Lazy = script!(allow_oom: "refusals.lua", "state.lua", "write.lua", "erase.lua" => "delete");
+pub(crate) static ERASE: Lazy = script!(allow_oom: "refusals.lua", "state.lua", "write.lua", "erase.lua" => "erase");
+pub(crate) static ERASE_IF: Lazy =
+    script!(allow_oom: "refusals.lua", "state.lua", "write.lua", "erase.lua" => "erase_if");
+pub(crate) static FENCE: Lazy =
+    script!(allow_oom: "refusals.lua", "state.lua", "write.lua", "erase.lua" => "fence_absent");
+pub(crate) static COUNT: Lazy = script!(allow_oom: "refusals.lua", "state.lua", "write.lua", "erase.lua" => "count");
+
+pub(crate) static REGISTER: Lazy = script!("refusals.lua", "registry.lua", "register.lua" => "register");
+pub(crate) static EPOCH: Lazy = script!(allow_oom: "refusals.lua", "registry.lua", "stamps.lua" => "epoch");
+pub(crate) static STAMP: Lazy = script!(allow_oom: "refusals.lua", "registry.lua", "stamps.lua" => "take_stamp");
+pub(crate) static BAR: Lazy = script!(allow_oom: "refusals.lua", "registry.lua", "stamps.lua" => "bar");
+pub(crate) static NAMES: Lazy = script!(allow_oom: "refusals.lua", "registry.lua", "names.lua" => "read_names");
+pub(crate) static FORGET: Lazy = script!(allow_oom: "refusals.lua", "registry.lua", "names.lua" => "forget");
+pub(crate) static TOUCH: Lazy = script!(allow_oom: "refusals.lua", "registry.lua", "names.lua" => "touch");
+
+/// The parts of a conversation's keys after the hash tag, in the order that the scripts use. The first four exist for
+/// every conversation. The fifth exists if an exchange has recalled messages, and the sixth if one has a provenance.
+/// The last one exists for an hour after a deletion.
+const PARTS: [&str; 7] = ["", ":log", ":index", ":ids", ":recalled", ":provenances", ":gone"];
+
+/// Returns the keys of one conversation.
+///
+/// The conversation's id is their hash tag, so a Cluster keeps them in one slot. Prefixes and ids contain no braces,
+/// because an id's text is percent-encoded. The hash tag is therefore always the whole id, and no two conversations
+/// share a key.
+pub(crate) fn keys_of(prefix: &str, id: &ConversationId) -> Vec<String> {
+    let shared = [prefix, "{", id.as_str(), "}"].concat();
+    PARTS.iter().map(|part| [&shared, *part].concat()).collect()
+}
+
+/// Returns the keys of exchanges that a fork of this name has staged for the copy with this id. They are in the slot of
+/// the copy.
+pub(crate) fn staged_keys(prefix: &str, id: &ConversationId, name: &str) -> Vec<String> {
+    let shared = [prefix, "{", id.as_str(), "}:fork:", name].concat();
+    PARTS.iter().take(6).map(|part| [&shared, *part].concat()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_tag_is_the_whole_id() {
+        for parts in [["a"].as_slice(), &["a", "b/c"], &["{", "}"], &["a}:log", "{b}"], &["ä", "\0", ":ids"]] {
+            let id = ConversationId::new(parts).unwrap();
+            for key in keys_of("chat:", &id) {
+                let (_, tail) = key.split_once('{').unwrap();
+                assert_eq!(tail.split_once('}').unwrap().0, id.as_str());
+            }
+        }
+    }
+}

@@ -1,50 +1,62 @@
--- Reads a page of the log. Arguments: the first position, the largest number of exchanges, and of bytes of messages,
--- and the limit of `large.lua`.
-local limit, most_bytes = tonumber(ARGV[2]), tonumber(ARGV[3])
-local self = find('')
-if not self then
-  return {'absent'}
+-- Shared by scripts that read or search the log.
+
+-- Returns the recalled messages of a position whose entry says that there are some. Returns '' if they were erased.
+local function recalled_at(self, seq)
+  local value = redis.call('HGET', recalled, seq)
+  return erased(self, seq, value) and '' or value
 end
-whole(self)
-local from = math.min(math.max(tonumber(ARGV[1]), self.f), self.n)
-local last = math.min(from + limit, self.n)
-local to, bytes_before, bytes, full, found = from, nil, 0, false, {}
-while to < last and not full do
-  local entries = redis.call('LRANGE', index, to - self.b, math.min(to + 512, last) - 1 - self.b)
-  for _, entry in ipairs(entries) do
-    local _, _, before, _, _, own = numbers(entry)
-    bytes_before = bytes_before or before
-    if to > from and before + own - bytes_before > most_bytes then
-      full = true
-      break
+
+-- Returns the provenances of `count` positions from `from` on. Returns an empty table if none of them has one.
+local function provenances_of(self, from, count)
+  local values = {}
+  if from + count <= self.o then
+    return values
+  end
+
+  for at = 1, self.o - from do
+    values[at] = ''
+  end
+  for _, value in ipairs(redis.call('LRANGE', provenances, math.max(from - self.o, 0), from + count - 1 - self.o)) do
+    values[#values + 1] = value
+  end
+  return values
+end
+
+-- Returns the first position from `low` on, and before `high`, at which `is_so` is true. Returns `high` if there is
+-- none.
+local function first_where(self, low, high, is_so)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if is_so(entry(self, middle)) then
+      high = middle
+    else
+      low = middle + 1
     end
-    found[#found + 1] = entry
-    bytes = before + own - bytes_before
-    to = to + 1
   end
+  return low
 end
-local values, made, size = {}, provenances_of(self, from, #found), 0
-if self.r > 0 or #made > 0 then
-  -- Recalled messages and provenances do not count against the limit, but their own size ends a page as well.
-  for at, entry in ipairs(found) do
-    local value = self.r > 0 and has_recalled(entry) and recalled_at(self, from + at - 1)
-    size = size + (value and #value or 0) + (made[at] and #made[at] or 0)
-    if at > 1 and size > most_bytes then
-      to = from + at - 1
-      break
+
+-- Returns the position of an opening, from `low` on and before `high`, by the number of openings before it.
+local function opening(self, low, high, number)
+  return first_where(self, low, high, function(at) return at.openings > number end) - 1
+end
+
+-- Returns the earliest opening from which on the log fits, or its newest opening if none does. Returns nil if there is
+-- no opening from `low` on.
+local function fitting(self, low, fits)
+  if self.openings == entry(self, low).openings then
+    return nil
+  end
+
+  local first = first_where(self, low, self.n, fits)
+  local number = self.openings - 1
+  if first < self.n then
+    local found = entry(self, first)
+    if found.opens == 1 then
+      return first
     end
-    values[#values + 1] = value or nil
+    number = math.min(number, found.openings)
   end
-  for at = #found, to - from + 1, -1 do
-    found[at], made[at] = nil, nil
-  end
+  return opening(self, low, self.n, number)
 end
-if is_large(bytes + size) then
-  return LARGE
-end
-local records = {}
-if to > from then
-  records = redis.call('LRANGE', log, from - self.b, to - 1 - self.b)
-end
--- The form is that of `window.lua`.
-return {'page', self.i, self.n, self.f, from, records, found, values, made}
+

@@ -6,6 +6,7 @@
 local incarnation, first, from = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local EXCHANGES = 4
 local STAGED_MILLIS = 600000
+
 local self = find('')
 if self and self.n == from + (#ARGV - EXCHANGES + 1) / 4 then
   -- This call has run before, and its response was lost.
@@ -17,8 +18,10 @@ if self.n ~= from then
   -- The exchanges that were staged before have expired.
   return {'again'}
 end
+
 local expires = string.format('%.0f', milliseconds() + STAGED_MILLIS)
 local keys = {meta, log, index, ids, recalled, provenances}
+
 demand('RPUSH', log, '')
 demand('RPUSH', index, '')
 demand('HSET', ids, '', '')
@@ -34,6 +37,7 @@ for at = EXCHANGES, #ARGV, 4 do
   if type(pushed) == 'table' then
     return refused_write(pushed)
   end
+
   if shown ~= '' then
     redis.call('HSET', recalled, self.n, shown)
     self.r = self.r + 1
@@ -41,17 +45,21 @@ for at = EXCHANGES, #ARGV, 4 do
     -- The recalled messages were erased.
     entry = string.char(string.byte(entry) - 2) .. string.sub(entry, 2)
   end
+
   if made ~= '' or self.o < self.n then
     redis.call('RPUSH', provenances, made)
   else
     self.o = self.n + 1
   end
+
   redis.call('RPUSH', index, entry)
   redis.call('HSET', ids, string.sub(entry, ID), self.n)
+
   local opens, messages, bytes, openings, own_messages, own_bytes = numbers(entry)
   self.n = self.n + 1
   self.messages, self.bytes, self.openings = messages + own_messages, bytes + own_bytes, openings + opens
 end
+
 redis.call('HSET', meta, 's', packed(self))
 set_expiry(keys, expires)
 return {'staged'}

@@ -1,19 +1,24 @@
--- Shared by all scripts: the keys of a conversation, and its state.
+-- Shared by all scripts of a conversation: its keys, its state, and its index.
 --
--- - meta, a hash: s the state, see below; for each profile the compaction (see `compaction.lua`); p the last prune: its
---   call name (16 bytes) and the number of exchanges that it removed; l the labels: "version call record"
+-- - meta, a hash: s the state, see below; for each profile the compaction, see below; p the last prune: its call name
+--   (16 bytes) and the number of exchanges that it removed; l the labels: "version call record"
 -- - log, a list: the records of the exchanges
 -- - index, a list: for each exchange its numbers, the name of the call that stored it, and its id (see `NUMBERS`)
 -- - ids, a hash: exchange id -> position, for every element of the lists
--- - recalled, a hash: position -> recalled messages, for the elements that have some (see `recalled.lua`)
--- - provenances, a list: the provenances of the elements from a position on (see `provenance.lua`)
+-- - recalled, a hash: position -> recalled messages, for the elements that have some. A value is the first cited
+--   position (-1 if another conversation is cited, nothing if nothing is cited), a space, and the record.
+-- - provenances, a list: the provenances of the elements from a position on. An element is the record, or '' if the
+--   exchange has none. An erasure removes the whole list.
 --
--- Scripts that create or remove conversations have one more key (see `gone.lua`).
+-- A profile's compaction has three fields in meta: v: its numbers (see `compaction_numbers`), c: the bytes that the
+-- writer keeps, and d: the derived text, or '' if there is none.
+--
+-- Scripts that create or remove conversations have one more key (see `write.lua`).
 local meta, log, index, ids, recalled, provenances = unpack(KEYS, 1, 6)
 
 -- The state is one field, so it is present as a whole or not at all. Its parts are: the number of the layout, which is
 -- the first byte in every layout; t, 1 if the keys expire; i, the incarnation; p, the stamp of the registration under
--- which the conversation was created, which has the same place in every layout (see `gone.lua`) and remains if another
+-- which the conversation was created, which has the same place in every layout (see `erase.lua`) and remains if another
 -- incarnation begins; n, the next position; f, the first position of the log; b, the position of the lists' first
 -- element; x, the number of elements after the log's end, left by a truncation; the sums of messages, their bytes, and
 -- openings before n, including pruned ones (an exchange without messages counts as one message, here and in the index);
@@ -50,10 +55,12 @@ local function find(profile)
     end
     return nil
   end
+
   local layout = string.byte(state)
   if layout > LAYOUT then
     error({err = 'NEWER ' .. layout .. ' ' .. LAYOUT})
   end
+
   -- A table that is created with its fields does not grow. Only an erasure needs e and w.
   local self = {v = m[2], t = 0, i = '', p = 0, n = 0, f = 0, b = 0, x = 0, messages = 0, bytes = 0,
     openings = 0, c = 0, m = 0, r = 0, u = 0, o = 0}
@@ -65,22 +72,13 @@ local function find(profile)
   return self
 end
 
--- Returns the state in its stored form.
-local function packed(self)
-  local numbers = struct.pack(STATE, LAYOUT, self.t, self.i, self.p, self.n, self.f, self.b, self.x,
-    self.messages, self.bytes, self.openings, self.c, self.m)
-  if self.r > 0 or self.u > 0 or self.o > 0 then
-    numbers = numbers .. struct.pack(MORE, self.r, self.e or 0, self.w or 0, self.u, self.o)
-  end
-  return numbers
-end
-
 -- Checks that no key was evicted. Otherwise a wrong history would be returned.
 local function whole(self)
   local held = self.n - self.b + self.x
   if redis.call('LLEN', log) ~= held or redis.call('LLEN', index) ~= held or redis.call('HLEN', ids) ~= held then
     damaged(self.f)
   end
+
   if self.r > 0 and redis.call('HLEN', recalled) ~= self.r
     or self.o < self.n + self.x and redis.call('LLEN', provenances) ~= self.n + self.x - self.o then
     damaged(self.f)
@@ -92,8 +90,44 @@ local function recorded(id)
   return tonumber(redis.call('HGET', ids, id))
 end
 
+-- Returns an entry's numbers. The first one is 1 if the exchange opens a turn.
+local function numbers(entry)
+  return string.byte(entry) % 2, select(2, struct.unpack(NUMBERS, entry))
+end
+
+-- Returns the numbers of the exchange at a position of the log.
+local function entry(self, seq)
+  local opens, messages, bytes, openings = numbers(redis.call('LINDEX', index, seq - self.b))
+  return {opens = opens, messages = messages, bytes = bytes, openings = openings}
+end
+
+-- Returns true if an index entry says that its exchange has recalled messages.
+local function has_recalled(entry)
+  local flags = string.byte(entry)
+  return flags == 2 or flags == 3
+end
+
+-- Returns true if an erasure has removed the recalled messages of a position, which are not swept yet.
+local function erased(self, seq, value)
+  if seq >= self.u then
+    return false
+  end
+
+  local cited = string.match(value, '^(%-?%d*) ')
+  return cited ~= '' and tonumber(cited) < self.e
+end
+
 -- Returns the numbers of a stored compaction, or nil if they cannot be read: its version, the start of its window, 1 if
 -- it has derived text, and the name of the call that stored it.
 local function compaction_numbers(v)
   return string.match(v, '^(%d+) (%d+) ([01]) (%x+)$')
 end
+
+-- Returns the three fields of the stored compaction, or nil if there is none.
+local function kept(self, profile)
+  if not self or not self.v then
+    return nil
+  end
+  return self.v, unpack(redis.call('HMGET', meta, 'c:' .. profile, 'd:' .. profile))
+end
+

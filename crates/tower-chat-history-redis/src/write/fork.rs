@@ -2,21 +2,20 @@
 
 use tower_chat_history_core::{CompactionVersion, ConversationId, ForkTo, Forked, Incarnation, Revision, StoreError};
 
-use super::{
-    append::add_time_to_live,
-    compact,
-    stage::{stage, unstage},
-    sweep::sweep,
-};
+use super::{append::add_time_to_live, cut::sweep, replace::add_compaction};
 use crate::{
-    call::{Shared, call_name},
-    contention::ContentionRetry,
+    call::{ContentionRetry, Shared, call_name},
     erase::erase_if,
     error::{Contended, Failure, UnexpectedReply},
-    keys, read,
-    registry::{self, Registration},
-    scripts, tidy,
+    list, read, registry,
+    scripts::{self, keys_of, staged_keys},
 };
+
+/// The largest number of exchanges of one step. A server takes a few milliseconds for them.
+const STEP_EXCHANGES: u64 = 500;
+
+/// The largest size of their messages, in bytes.
+const STEP_BYTES: u64 = 1 << 20;
 
 pub(crate) async fn fork(
     shared: &Shared,
@@ -27,6 +26,7 @@ pub(crate) async fn fork(
     if let Some(compact) = &mut to.compact {
         compact.replaces = CompactionVersion::NONE;
     }
+
     let mut retry = ContentionRetry::new();
     loop {
         match attempt(shared, id, incarnation, &to).await {
@@ -55,7 +55,7 @@ async fn attempt(
     to: &ForkTo,
 ) -> Result<Option<Forked>, StoreError> {
     if !shared.divides_keys() {
-        return create(shared, incarnation, to, "COPY", keys::of(&shared.options.prefix, id)).await;
+        return create(shared, incarnation, to, "COPY", keys_of(&shared.options.prefix, id)).await;
     }
 
     // If the copy exists, nothing is staged.
@@ -63,11 +63,12 @@ async fn attempt(
         return existing(shared, to, copy.revision).await;
     }
 
-    let staged = keys::staged(&shared.options.prefix, &to.id, &call_name());
+    let staged = staged_keys(&shared.options.prefix, &to.id, &call_name());
     let done = match stage(shared, id, incarnation, to, &staged).await {
         Ok(take) => create(shared, incarnation, to, take, staged.clone()).await,
         Err(error) => Err(error),
     };
+
     // If the server cannot be reached, the keys expire.
     unstage(shared, &to.id, staged).await.ok();
 
@@ -117,8 +118,8 @@ async fn create(
 ) -> Result<Option<Forked>, StoreError> {
     let registration = registry::register(shared, &to.id, to.since).await?;
     let [stamp, time] = match &registration {
-        Registration::Registered(registered) => [registered.stamp.0.to_string(), registered.time.to_string()],
-        Registration::Erased => ["erased".to_owned(), String::new()],
+        Some(registration) => [registration.stamp.0.to_string(), registration.time.to_string()],
+        None => ["erased".to_owned(), String::new()],
     };
     let labels = if to.labels.is_empty() { String::new() } else { to.labels.encode() };
 
@@ -126,23 +127,21 @@ async fn create(
     let call = call.bytes(incarnation.as_bytes()).bytes(to.incarnation.as_bytes()).number(to.before.get());
     let call = call.text(&stamp).text(&time).number(to.at.as_unix_millis());
     let call = add_time_to_live(call, shared).text(&labels);
-    let call = match &to.compact {
-        Some(compact) => compact::add_to(call, compact),
-        None => call,
-    };
+    let call = add_compaction(call, to.compact.as_ref());
     let done = shared.run(&call).await;
 
-    if let Registration::Registered(registered) = &registration {
+    if let Some(registration) = &registration {
         // A name that is not removed now is removed later.
-        tidy::forget_expired(shared, &registered.stale).await.ok();
+        list::forget_expired(shared, &registration.stale).await.ok();
         let is_absent = match &done {
             Ok(reply) => matches!(reply.word.as_str(), "nothing" | "full"),
             Err(error) => matches!(error, StoreError::Gone),
         };
         if is_absent {
-            tidy::drop_name(shared, &to.id).await.ok();
+            list::drop_name(shared, &to.id).await.ok();
         }
     }
+
     let mut reply = done?;
     match reply.word.as_str() {
         "again" => Ok(None),
@@ -154,4 +153,70 @@ async fn create(
         }
         _ => Err(UnexpectedReply::error()),
     }
+}
+
+/// Copies the exchanges to these keys in the slot of the copy, in small steps. Returns how the copy takes them, or why
+/// there is nothing to take (see `scripts/fork.lua`). The keys expire if the caller leaves.
+///
+/// All exchanges are those of the log at the time of the last step: within an incarnation, an exchange never changes.
+/// If the log is pruned between two steps, the fork begins again.
+async fn stage(
+    shared: &Shared,
+    id: &ConversationId,
+    incarnation: Incarnation,
+    to: &ForkTo,
+    keys: &[String],
+) -> Result<&'static str, StoreError> {
+    let mut next = 0;
+    let mut first = None;
+    loop {
+        let call = shared.call(&scripts::READ, id).number(next).number(STEP_EXCHANGES).number(STEP_BYTES);
+        let mut reply = shared.run_limited(call).await?;
+        match reply.word.as_str() {
+            "page" => {}
+            "absent" => return Ok("gone"),
+            _ => return Err(UnexpectedReply::error()),
+        }
+
+        let revision = reply.revision()?;
+        if revision.incarnation() != incarnation {
+            return Ok("gone");
+        }
+        if *first.get_or_insert(revision.first()) != revision.first() {
+            return Ok("again");
+        }
+
+        let from = reply.number()?;
+        let end = to.before.get().min(revision.version());
+        if from >= end {
+            return Ok("nothing");
+        }
+
+        let mut exchanges = reply.stored(id, from)?;
+        exchanges.truncate(usize::try_from(end - from).unwrap_or(usize::MAX));
+
+        let call = shared.call(&scripts::STAGE, &to.id).in_place_of_keys(keys.to_vec());
+        let call = call.bytes(incarnation.as_bytes()).number(revision.first().get()).number(from);
+        let call = exchanges.iter().fold(call, |call, exchange| {
+            let call = call.bytes(&exchange.record).bytes(&exchange.entry);
+            call.bytes(&exchange.recalled).bytes(&exchange.provenance)
+        });
+
+        let mut reply = shared.run(&call).await?;
+        match reply.word.as_str() {
+            "staged" => next = from + exchanges.len() as u64,
+            "again" => return Ok("again"),
+            "full" => return Err(reply.full(exchanges.iter().map(|exchange| exchange.record.len()).sum())?),
+            _ => return Err(UnexpectedReply::error()),
+        }
+
+        if next >= end {
+            return Ok("RENAME");
+        }
+    }
+}
+
+/// Deletes staged exchanges that did not become the copy with this id.
+async fn unstage(shared: &Shared, id: &ConversationId, keys: Vec<String>) -> Result<(), StoreError> {
+    shared.run(&shared.call(&scripts::UNSTAGE, id).in_place_of_keys(keys)).await.map(drop)
 }

@@ -3,11 +3,13 @@
 //! small steps.
 
 mod append;
-mod compact;
+mod cut;
 mod fork;
-mod prune;
-mod stage;
-mod sweep;
-mod truncate;
+mod replace;
 
-pub(crate) use self::{append::append, compact::compact, fork::fork, prune::prune, truncate::truncate};
+pub(crate) use self::{
+    append::append,
+    cut::{prune, truncate},
+    fork::fork,
+    replace::{compact, set_labels},
+};

@@ -1,11 +1,18 @@
 //! Erasures leave nothing in the files of the servers, and nothing if they are repeated after an interruption.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
 
 use libtest_mimic::Trial;
 use redis::{
-    Cmd, Pipeline, RedisFuture, Value,
-    aio::{ConnectionLike, MultiplexedConnection},
+    Cmd, RedisResult, Value,
+    aio::{ConnectionLike as _, MultiplexedConnection},
 };
 use test_servers::{cluster::Cluster, redis::Server, trials};
 use tower_chat_history_core::{
@@ -14,7 +21,9 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_redis::RedisStore;
 
-use crate::support::{TestServer, cluster, compact, conversation, key, multiplexed, patient, recall, say, texts};
+use crate::support::{
+    Intercept, Intercepted, TestServer, cluster, compact, conversation, key, multiplexed, patient, recall, say, texts,
+};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -46,7 +55,8 @@ async fn plant(store: &RedisStore, under: &Prefix, number: usize) {
 /// Erases everything under the prefix in pages of seven, and returns what was removed.
 async fn erase_all(store: &RedisStore, under: &Prefix) -> Result<Removed, StoreError> {
     store.bar(under).await?;
-    let (mut total, mut after) = (Removed::default(), None::<Cursor>);
+    let mut total = Removed::default();
+    let mut after = None::<Cursor>;
     loop {
         let page = store.erase(under, after.as_ref(), 7).await?;
         total += page.removed.total();
@@ -59,7 +69,8 @@ async fn erase_all(store: &RedisStore, under: &Prefix) -> Result<Removed, StoreE
 
 /// Returns the files under a directory that contain the secret.
 fn files_with_secret(directory: &Path) -> Vec<String> {
-    let (mut found, mut directories) = (Vec::new(), vec![directory.to_owned()]);
+    let mut found = Vec::new();
+    let mut directories = vec![directory.to_owned()];
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
@@ -82,7 +93,8 @@ fn directory(server: &Server) -> std::path::PathBuf {
 async fn a_secret_is_in_no_file_after_an_erasure() {
     let settings = ["--save", "3600 1", "--rdbcompression", "no", "--appendonly", "yes", "--appendfsync", "always"];
     let mut test = TestServer::on(Server::with(&settings)).await;
-    let (under, directory) = ("acme/nemo".parse().unwrap(), directory(&test.server));
+    let under = "acme/nemo".parse().unwrap();
+    let directory = directory(&test.server);
     plant(&test.store, &under, 20).await;
     say(&test.store, &conversation("other"), "other").await;
     test.run::<()>(&["SAVE"]);
@@ -135,36 +147,19 @@ async fn what_the_user_may_not_do_is_left_to_the_operator() {
     }
 }
 
-/// A connection that ends after some commands.
+/// Ends the connection after some commands.
 #[derive(Clone)]
 struct Ending {
-    connection: MultiplexedConnection,
-    left: std::sync::Arc<std::sync::atomic::AtomicUsize>,
+    left: Arc<AtomicUsize>,
 }
 
-impl ConnectionLike for Ending {
-    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        use std::sync::atomic::Ordering::Relaxed;
-        Box::pin(async move {
-            let is_left = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
-            if !is_left {
-                return std::future::pending().await;
-            }
-            self.connection.req_packed_command(command).await
-        })
-    }
-
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        self.connection.req_packed_commands(commands, offset, count)
-    }
-
-    fn get_db(&self) -> i64 {
-        self.connection.get_db()
+impl Intercept for Ending {
+    async fn send(&mut self, connection: &mut MultiplexedConnection, command: &Cmd) -> RedisResult<Value> {
+        let is_left = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        if !is_left {
+            return std::future::pending().await;
+        }
+        connection.req_packed_command(command).await
     }
 }
 
@@ -177,13 +172,14 @@ async fn an_interrupted_erasure_is_completed_by_a_repetition() {
     for other in &others {
         say(&test.store, other, "other").await;
     }
-    let (mut commands, mut was_completed) = (2, false);
+    let mut commands = 2;
+    let mut was_completed = false;
     while !was_completed {
         for at in 0..10 {
             say(&test.store, &format!("{under}/{at}").parse().unwrap(), "x").await;
         }
-        let left = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(commands));
-        let store = patient().over(Ending { connection: connection.clone(), left }).await.unwrap();
+        let intercept = Ending { left: Arc::new(AtomicUsize::new(commands)) };
+        let store = patient().over(Intercepted { connection: connection.clone(), intercept }).await.unwrap();
         let erasing = erase_all(&store, &under);
         // The connection waits for ever, and the call for nothing else.
         was_completed = tokio::select! {
@@ -220,7 +216,8 @@ async fn damaged_conversations_are_named_and_counted_and_erased() {
     }
     let expected = [false, false, true, true, true];
     for limit in 1..7 {
-        let (mut found, mut after) = (Vec::new(), None);
+        let mut found = Vec::new();
+        let mut after = None;
         loop {
             let page = test.store.list(&under, after.as_ref(), limit).await.unwrap();
             assert!(page.len() <= limit);

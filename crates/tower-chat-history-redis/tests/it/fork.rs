@@ -7,8 +7,8 @@ use std::{
 
 use libtest_mimic::Trial;
 use redis::{
-    Cmd, ErrorKind, Pipeline, RedisFuture, RedisResult, ServerErrorKind, Value,
-    aio::{ConnectionLike, MultiplexedConnection},
+    Cmd, ErrorKind, RedisResult, ServerErrorKind, Value,
+    aio::{ConnectionLike as _, MultiplexedConnection},
 };
 use test_servers::trials;
 use tokio::sync::Notify;
@@ -19,8 +19,8 @@ use tower_chat_history_core::{
 use tower_chat_history_redis::RedisStore;
 
 use crate::support::{
-    BEGINNING, BEHIND, END, ERASED, OPTIONAL_PARTS, PARTS, SUMS, TestServer, UNSWEPT, UNSWEPT_END, cluster, command,
-    conversation, key, made_by, make, multiplexed, patient, providers, recall, recalled_texts, say, texts,
+    BEGINNING, BEHIND, END, ERASED, Intercept, OPTIONAL_PARTS, PARTS, SUMS, TestServer, UNSWEPT, UNSWEPT_END, cluster,
+    command, conversation, intercepted, key, made_by, make, patient, providers, recall, recalled_texts, say, texts,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -97,9 +97,10 @@ async fn a_copy_is_the_same_log_in_a_cluster() {
     for number in 0..3 {
         same_log(&store, number).await;
     }
-    let staged = |node: &mut redis::Connection| command(&["KEYS", "*same log*:fork:*"]).query::<Vec<String>>(node);
-    let left: Vec<String> = cluster().connections().iter_mut().flat_map(|node| staged(node).unwrap()).collect();
-    assert_eq!(left, [] as [&str; 0]);
+    for mut node in cluster().connections() {
+        let staged: Vec<String> = command(&["KEYS", "*same log*:fork:*"]).query(&mut node).unwrap();
+        assert_eq!(staged, [] as [&str; 0]);
+    }
 }
 
 async fn all(store: &RedisStore, id: &ConversationId, before: u64) -> Page {
@@ -220,16 +221,16 @@ async fn a_refused_fork_leaves_no_name() {
     let mut test = TestServer::new().await;
     let (id, copy) = ids("refused");
     let store = test.store.clone();
-    let to = |before| ForkTo::new(copy.clone(), Seq::new(before));
-    let gone = store.fork(&id, Incarnation::random(), to(9)).await;
+    let [nothing, all] = [0, 9].map(|before| ForkTo::new(copy.clone(), Seq::new(before)));
+    let gone = store.fork(&id, Incarnation::random(), all.clone()).await;
     assert!(matches!(gone, Err(StoreError::Gone)), "{gone:?}");
     say(&store, &id, "one").await;
-    let gone = store.fork(&id, Incarnation::random(), to(9)).await;
+    let gone = store.fork(&id, Incarnation::random(), all.clone()).await;
     assert!(matches!(gone, Err(StoreError::Gone)), "{gone:?}");
-    assert_eq!(store.fork(&id, incarnation(&store, &id).await, to(0)).await.unwrap(), Forked::new(None));
+    assert_eq!(store.fork(&id, incarnation(&store, &id).await, nothing).await.unwrap(), Forked::new(None));
     assert_eq!(test.names(), [id.as_str()]);
     test.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
-    let full = store.fork(&id, incarnation(&store, &id).await, to(9)).await;
+    let full = store.fork(&id, incarnation(&store, &id).await, all.clone()).await;
     assert!(matches!(full, Err(StoreError::Full { limit: 1, .. })), "{full:?}");
     assert_eq!((test.names(), test.conversation_keys()), (vec![id.to_string()], 4));
 }
@@ -254,22 +255,19 @@ enum Event {
     Erases(RedisStore),
 }
 
-/// A connection to a server that divides its keys. The event happens once.
+/// Divides the keys of the server. The event happens once.
 #[derive(Clone)]
 struct Dividing {
-    connection: MultiplexedConnection,
     id: ConversationId,
     event: Arc<Mutex<Option<Event>>>,
 }
 
 impl Dividing {
     async fn store(test: &TestServer, id: &ConversationId, event: Option<Event>) -> RedisStore {
-        let connection = multiplexed(&test.server).await;
-        let dividing = Self { connection, id: id.clone(), event: Arc::new(Mutex::new(event)) };
-        patient().over(dividing).await.unwrap()
+        intercepted(&test.server, Self { id: id.clone(), event: Arc::new(Mutex::new(event)) }).await
     }
 
-    async fn before_the_last_step(&mut self) -> RedisResult<()> {
+    async fn before_the_last_step(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         let event = self.event.lock().unwrap().take();
         match event {
             Some(Event::Leaves(staged)) => {
@@ -279,10 +277,9 @@ impl Dividing {
             Some(Event::Fails) => return Err((ErrorKind::Client, "refused").into()),
             Some(Event::Creates(store, copy)) => _ = say(&store, &copy, "other").await,
             Some(Event::Evicts(part)) => {
-                let staged: Vec<String> =
-                    redis::cmd("KEYS").arg("*:fork:*").query_async(&mut self.connection.clone()).await?;
+                let staged: Vec<String> = redis::cmd("KEYS").arg("*:fork:*").query_async(connection).await?;
                 let staged = staged.into_iter().find(|key| key.ends_with(part)).unwrap();
-                redis::cmd("DEL").arg(staged).query_async::<()>(&mut self.connection.clone()).await?;
+                redis::cmd("DEL").arg(staged).query_async::<()>(connection).await?;
             }
             event => *self.event.lock().unwrap() = event,
         }
@@ -306,36 +303,22 @@ impl Dividing {
     }
 }
 
-impl ConnectionLike for Dividing {
-    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        Box::pin(async move {
-            let packed = String::from_utf8_lossy(&command.get_packed_command()).into_owned();
-            if packed.contains("\r\nCOPY\r\n") {
-                return Err((ErrorKind::Server(ServerErrorKind::CrossSlot), "keys of several slots").into());
-            }
-            let is_last = packed.contains("\r\nRENAME\r\n");
-            if is_last {
-                self.before_the_last_step().await?;
-            }
-            let answer = self.connection.req_packed_command(command).await?;
-            if packed.contains(":fork:") && !is_last {
-                self.after_a_step().await;
-            }
-            Ok(answer)
-        })
-    }
+impl Intercept for Dividing {
+    async fn send(&mut self, connection: &mut MultiplexedConnection, command: &Cmd) -> RedisResult<Value> {
+        let packed = String::from_utf8_lossy(&command.get_packed_command()).into_owned();
+        if packed.contains("\r\nCOPY\r\n") {
+            return Err((ErrorKind::Server(ServerErrorKind::CrossSlot), "keys of several slots").into());
+        }
 
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        self.connection.req_packed_commands(commands, offset, count)
-    }
-
-    fn get_db(&self) -> i64 {
-        self.connection.get_db()
+        let is_last = packed.contains("\r\nRENAME\r\n");
+        if is_last {
+            self.before_the_last_step(connection).await?;
+        }
+        let answer = connection.req_packed_command(command).await?;
+        if packed.contains(":fork:") && !is_last {
+            self.after_a_step().await;
+        }
+        Ok(answer)
     }
 }
 
@@ -476,24 +459,26 @@ async fn the_error_names_the_damaged_conversation() {
     }
 }
 
+/// Creates or changes a user on all nodes.
+fn change_user(nodes: &mut [redis::Connection], words: &[&str]) {
+    for node in nodes {
+        command(&[&["ACL", "SETUSER", "forker"], words].concat()).query::<()>(node).unwrap();
+    }
+}
+
 async fn a_missing_right_creates_nothing_in_a_cluster() {
     let (id, copy) = ids("few rights");
     let store = patient().connect_cluster(cluster().urls()).await.unwrap();
     fill(&store, &id, 0, 9).await;
     let mut nodes = cluster().connections();
-    let mut change = |words: &[&str]| {
-        for node in &mut nodes {
-            command(&[&["ACL", "SETUSER", "forker"], words].concat()).query::<()>(node).unwrap();
-        }
-    };
-    change(&["on", ">pass", "~chat:*", "+@all"]);
+    change_user(&mut nodes, &["on", ">pass", "~chat:*", "+@all"]);
     let urls = cluster().urls().into_iter().map(|url| url.replace("//", "//forker:pass@"));
     let few = patient().connect_cluster(urls).await.unwrap();
     for lacking in ["rename", "rpush", "pexpireat", "unlink", "hset", "persist"] {
-        change(&[&format!("-{lacking}")]);
+        change_user(&mut nodes, &[&format!("-{lacking}")]);
         let refused = fork(&few, &id, &copy, 8).await.unwrap_err();
         assert!(matches!(refused, StoreError::Backend { .. }), "{lacking}: {refused:?}");
-        change(&[&format!("+{lacking}")]);
+        change_user(&mut nodes, &[&format!("+{lacking}")]);
         assert!(store.load(&copy, Load::new()).await.unwrap().is_absent(), "{lacking}");
     }
     assert_eq!(fork(&few, &id, &copy, 8).await.unwrap().copied, 8);

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use libtest_mimic::Trial;
 use redis::{
-    Cmd, ErrorKind, Pipeline, RedisFuture, ServerErrorKind, Value,
-    aio::{ConnectionLike, MultiplexedConnection},
+    Cmd, ErrorKind, RedisResult, ServerErrorKind, Value,
+    aio::{ConnectionLike as _, MultiplexedConnection},
 };
 use test_servers::trials;
 use tokio::sync::{Semaphore, mpsc};
@@ -16,7 +16,10 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_redis::RedisStore;
 
-use crate::support::{TestServer, append, conversation, exchange, key, multiplexed, patient, say, slot_keys, window};
+use crate::support::{
+    Intercept, Intercepted, TestServer, append, conversation, exchange, intercepted, key, multiplexed, patient, say,
+    slot_keys, window,
+};
 
 pub(crate) fn tests() -> Vec<Trial> {
     trials![
@@ -106,10 +109,9 @@ enum Arrival {
     AtEnd(usize),
 }
 
-/// A connection that waits for its turn before each script that concerns the conversation.
+/// Waits for its turn before each script that concerns the conversation.
 #[derive(Clone)]
 struct Gate {
-    connection: MultiplexedConnection,
     marks: Arc<[String]>,
     divides_keys: bool,
     actor: usize,
@@ -118,35 +120,21 @@ struct Gate {
     sent: Arc<Mutex<Vec<Cmd>>>,
 }
 
-impl ConnectionLike for Gate {
-    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        Box::pin(async move {
-            let packed = String::from_utf8_lossy(&command.get_packed_command()).into_owned();
-            let source = key(&source_id(), "");
-            let slots = self.marks.iter().chain([&source]).filter(|mark| packed.contains(*mark)).count();
-            if self.divides_keys && slots > 1 {
-                return Err((ErrorKind::Server(ServerErrorKind::CrossSlot), "keys of several slots").into());
-            }
-            if self.marks.iter().any(|mark| packed.contains(mark)) {
-                self.arrivals.send(Arrival::AtScript(self.actor)).ok();
-                self.turns.acquire().await.unwrap().forget();
-                self.sent.lock().unwrap().push(command.clone());
-            }
-            self.connection.req_packed_command(command).await
-        })
-    }
+impl Intercept for Gate {
+    async fn send(&mut self, connection: &mut MultiplexedConnection, command: &Cmd) -> RedisResult<Value> {
+        let packed = String::from_utf8_lossy(&command.get_packed_command()).into_owned();
+        let source = key(&source_id(), "");
+        let slots = self.marks.iter().chain([&source]).filter(|mark| packed.contains(*mark)).count();
+        if self.divides_keys && slots > 1 {
+            return Err((ErrorKind::Server(ServerErrorKind::CrossSlot), "keys of several slots").into());
+        }
 
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        self.connection.req_packed_commands(commands, offset, count)
-    }
-
-    fn get_db(&self) -> i64 {
-        self.connection.get_db()
+        if self.marks.iter().any(|mark| packed.contains(mark)) {
+            self.arrivals.send(Arrival::AtScript(self.actor)).ok();
+            self.turns.acquire().await.unwrap().forget();
+            self.sent.lock().unwrap().push(command.clone());
+        }
+        connection.req_packed_command(command).await
     }
 }
 
@@ -174,7 +162,6 @@ impl World {
         let marks: Arc<[String]> = [key(&id, ""), slot_keys(&id)[0].clone()].into();
         say(&test.store, &source_id(), "copied").await;
         let gate = Gate {
-            connection: connection.clone(),
             marks: Arc::clone(&marks),
             divides_keys: true,
             actor: 0,
@@ -182,7 +169,7 @@ impl World {
             turns: Arc::new(Semaphore::new(100)),
             sent: Arc::default(),
         };
-        let divided = patient().over(gate).await.unwrap();
+        let divided = intercepted(&test.server, gate).await;
         let world = Self { test, connection, id, marks, actors: actors.to_vec(), exists };
         // All scripts are on the server, so that each is sent once.
         Actor::DividedFork.run(&divided, &world.id, Epoch::FIRST).await.unwrap();
@@ -208,12 +195,14 @@ impl World {
             self.test.run::<()>(&["ZADD", &names, "0", self.id.as_str()]);
             self.test.run::<()>(&["ZADD", &registered, "1", self.id.as_str()]);
         }
+
         let (arrivals, mut arrived) = mpsc::unbounded_channel();
-        let (mut calls, mut turns, sent) = (Vec::new(), Vec::new(), Arc::default());
+        let mut calls = Vec::new();
+        let mut turns = Vec::new();
+        let sent = Arc::default();
         for (number, actor) in self.actors.iter().copied().enumerate() {
             let turn = Arc::new(Semaphore::new(0));
             let gate = Gate {
-                connection: self.connection.clone(),
                 marks: Arc::clone(&self.marks),
                 divides_keys: actor.divides_keys(),
                 actor: number,
@@ -221,8 +210,10 @@ impl World {
                 turns: Arc::clone(&turn),
                 sent: Arc::clone(&sent),
             };
-            let store = patient().over(gate).await.unwrap();
-            let (id, arrivals) = (self.id.clone(), arrivals.clone());
+            let connection = self.connection.clone();
+            let store = patient().over(Intercepted { connection, intercept: gate }).await.unwrap();
+            let id = self.id.clone();
+            let arrivals = arrivals.clone();
             calls.push(tokio::spawn(async move {
                 let result = actor.run(&store, &id, since).await;
                 arrivals.send(Arrival::AtEnd(number)).unwrap();
@@ -230,11 +221,14 @@ impl World {
             }));
             turns.push(turn);
         }
+
         // Each call is at its first script.
         for _ in &self.actors {
             arrived.recv().await.unwrap();
         }
-        let (mut steps, mut running) = (Vec::new(), (0..calls.len()).collect::<Vec<_>>());
+
+        let mut steps = Vec::new();
+        let mut running: Vec<_> = (0..calls.len()).collect();
         while !running.is_empty() {
             let chosen = prefix.get(steps.len()).copied().unwrap_or_default();
             steps.push(Step { chosen, of: running.len() });
@@ -247,11 +241,13 @@ impl World {
                 }
             }
         }
+
         let mut results = Vec::new();
         for call in calls {
             results.push(call.await.unwrap());
         }
         self.check(&results, &format!("{:?} {prefix:?}", self.actors)).await;
+
         // The network delivers all requests once more.
         let late = std::mem::take(&mut *sent.lock().unwrap());
         for command in late {
@@ -279,7 +275,8 @@ impl World {
 
     /// Runs the calls in all orders.
     async fn run_all(&mut self, at_least: usize) {
-        let (mut prefix, mut orders) = (Vec::new(), 0);
+        let mut prefix = Vec::new();
+        let mut orders = 0;
         loop {
             let steps = self.run(&prefix).await;
             orders += 1;

@@ -95,9 +95,9 @@ async fn prefixes_are_kept_apart() {
 async fn a_password_is_not_shown() {
     let mut test = TestServer::new().await;
     test.run::<()>(&["CONFIG", "SET", "requirepass", "secret"]);
-    let url = |password| format!("{}?pass={password}", test.server.url().replace("unix:", "redis+unix:"));
-    let store = patient().connect(url("secret")).await.unwrap();
+    let address = test.server.url().replace("unix:", "redis+unix:");
+    let store = patient().connect(format!("{address}?pass=secret")).await.unwrap();
     assert!(!format!("{store:?}").contains("secret"), "{store:?}");
-    let refused = patient().connect(url("another-secret")).await.unwrap_err();
+    let refused = patient().connect(format!("{address}?pass=another-secret")).await.unwrap_err();
     assert!(!format!("{refused} {refused:?}").contains("secret"), "{refused:?}");
 }

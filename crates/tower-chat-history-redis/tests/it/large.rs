@@ -11,8 +11,8 @@ use std::{
 use futures_util::{FutureExt as _, future::join_all};
 use libtest_mimic::Trial;
 use redis::{
-    Cmd, Pipeline, RedisFuture, Value,
-    aio::{ConnectionLike, MultiplexedConnection},
+    Cmd, RedisResult, Value,
+    aio::{ConnectionLike as _, MultiplexedConnection},
 };
 use test_servers::trials;
 use tokio::{sync::Semaphore, task::yield_now};
@@ -20,7 +20,8 @@ use tower_chat_history_core::{Append, ConversationId, Expect, HistoryStore, Load
 use tower_chat_history_redis::{RedisOptions, RedisStore};
 
 use crate::support::{
-    PATIENCE, TestServer, compact, conversation, exchange, multiplexed, patient, recall, say, texts, window,
+    Intercept, Intercepted, PATIENCE, TestServer, compact, conversation, exchange, intercepted, multiplexed, patient,
+    recall, say, texts, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -45,10 +46,9 @@ const AT_A_TIME: usize = 4;
 /// The longest time that a call waits for a permit, where a test measures it.
 const RETRY_FOR: Duration = Duration::from_secs(1);
 
-/// A connection that holds calls after their answers, if command or answer is large.
+/// Holds calls after their answers, if command or answer is large.
 #[derive(Clone)]
 struct Holding {
-    connection: MultiplexedConnection,
     held: Arc<AtomicUsize>,
     most_held: Arc<AtomicUsize>,
     released: Arc<Semaphore>,
@@ -58,8 +58,8 @@ impl Holding {
     async fn new(test: &TestServer, options: RedisOptions) -> (Self, RedisStore) {
         let connection = multiplexed(&test.server).await;
         let released = Arc::new(Semaphore::new(0));
-        let holding = Self { connection, held: Arc::default(), most_held: Arc::default(), released };
-        let store = options.over(holding.clone()).await.unwrap();
+        let holding = Self { held: Arc::default(), most_held: Arc::default(), released };
+        let store = options.over(Intercepted { connection, intercept: holding.clone() }).await.unwrap();
         (holding, store)
     }
 
@@ -85,28 +85,13 @@ fn bytes(value: &Value) -> usize {
     }
 }
 
-impl ConnectionLike for Holding {
-    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        Box::pin(async move {
-            let answer = self.connection.req_packed_command(command).await;
-            if command.get_packed_command().len() > MAX_SMALL || bytes(answer.as_ref().unwrap()) > MAX_SMALL {
-                self.hold().await;
-            }
-            answer
-        })
-    }
-
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        self.connection.req_packed_commands(commands, offset, count)
-    }
-
-    fn get_db(&self) -> i64 {
-        self.connection.get_db()
+impl Intercept for Holding {
+    async fn send(&mut self, connection: &mut MultiplexedConnection, command: &Cmd) -> RedisResult<Value> {
+        let answer = connection.req_packed_command(command).await;
+        if command.get_packed_command().len() > MAX_SMALL || bytes(answer.as_ref().unwrap()) > MAX_SMALL {
+            self.hold().await;
+        }
+        answer
     }
 }
 
@@ -212,33 +197,17 @@ async fn a_large_call_that_is_dropped_gives_up_its_place() {
 /// Deletes the conversation after the first answer that says that another one would be large.
 #[derive(Clone)]
 struct Deleting {
-    connection: MultiplexedConnection,
     other: RedisStore,
     id: ConversationId,
 }
 
-impl ConnectionLike for Deleting {
-    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        Box::pin(async move {
-            let answer = self.connection.req_packed_command(command).await?;
-            if answer == Value::Array(vec![Value::BulkString(b"large".to_vec())]) {
-                self.other.delete(&self.id).await.unwrap();
-            }
-            Ok(answer)
-        })
-    }
-
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        self.connection.req_packed_commands(commands, offset, count)
-    }
-
-    fn get_db(&self) -> i64 {
-        self.connection.get_db()
+impl Intercept for Deleting {
+    async fn send(&mut self, connection: &mut MultiplexedConnection, command: &Cmd) -> RedisResult<Value> {
+        let answer = connection.req_packed_command(command).await?;
+        if answer == Value::Array(vec![Value::BulkString(b"large".to_vec())]) {
+            self.other.delete(&self.id).await.unwrap();
+        }
+        Ok(answer)
     }
 }
 
@@ -246,9 +215,7 @@ async fn a_conversation_may_be_deleted_between_the_two_scripts() {
     let test = TestServer::new().await;
     let id = conversation("deleted");
     say(&test.store, &id, &"x".repeat(MAX_SMALL)).await;
-    let connection = multiplexed(&test.server).await;
-    let deleting = Deleting { connection, other: test.store.clone(), id: id.clone() };
-    let store = patient().over(deleting).await.unwrap();
+    let store = intercepted(&test.server, Deleting { other: test.store.clone(), id: id.clone() }).await;
     assert!(matches!(store.load(&id, Load::new()).await.unwrap(), Loaded::Absent(_)));
     say(&test.store, &id, &"x".repeat(MAX_SMALL)).await;
     assert_eq!(store.read(&id, Seq::FIRST, 9).await.unwrap(), Page::absent());
@@ -292,7 +259,8 @@ async fn a_large_read_is_two_scripts() {
 }
 
 async fn a_window_is_large_if_its_summary_is() {
-    let (mut test, id) = (TestServer::new().await, conversation("summarized"));
+    let mut test = TestServer::new().await;
+    let id = conversation("summarized");
     say(&test.store, &id, "one").await;
     for (size, scripts) in [(MAX_SMALL / 2, 1), (MAX_SMALL, 2)] {
         let window_now = window(&test.store, &id).await;
@@ -305,7 +273,8 @@ async fn a_window_is_large_if_its_summary_is() {
 }
 
 async fn a_window_is_large_if_its_recalled_messages_are() {
-    let (mut test, id) = (TestServer::new().await, conversation("recalled"));
+    let mut test = TestServer::new().await;
+    let id = conversation("recalled");
     for (size, scripts) in [(MAX_SMALL / 2, 1), (MAX_SMALL, 2)] {
         recall(&test.store, &id, &"r".repeat(size), &[]).await;
         // The first load also sends the script.

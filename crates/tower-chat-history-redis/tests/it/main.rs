@@ -3,18 +3,15 @@
 
 mod contract;
 mod cost;
-mod credentials;
 mod damage;
 mod erased;
-mod expiry;
-mod extremes;
 mod fork;
 mod frozen;
-mod hung;
 mod interleaved;
 mod isolation;
 mod large;
 mod memory;
+mod opening;
 mod provenance;
 mod proxy;
 mod recalled;
@@ -34,18 +31,15 @@ fn main() -> ExitCode {
     let tests = [
         contract::tests(),
         cost::tests(),
-        credentials::tests(),
         damage::tests(),
-        expiry::tests(),
         erased::tests(),
-        extremes::tests(),
         fork::tests(),
         frozen::tests(),
-        hung::tests(),
         interleaved::tests(),
         isolation::tests(),
         large::tests(),
         memory::tests(),
+        opening::tests(),
         provenance::tests(),
         recalled::tests(),
         reconnect::tests(),

@@ -28,7 +28,8 @@ async fn held(test: &mut TestServer, id: &ConversationId) -> u64 {
 }
 
 async fn a_conversation_without_provenances_has_no_key_for_them() {
-    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    let mut test = TestServer::new().await;
+    let id = conversation("a");
     let store = test.store.clone();
     say(&store, &id, "one").await;
     say(&store, &id, "two").await;
@@ -42,7 +43,8 @@ async fn a_conversation_without_provenances_has_no_key_for_them() {
 const COMMANDS: [&str; 5] = ["lrange", "rpush", "hset", "llen", "evalsha"];
 
 async fn a_turn_without_provenances_does_not_read_them() {
-    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    let mut test = TestServer::new().await;
+    let id = conversation("a");
     for with_provenance in [false, true, true] {
         if with_provenance {
             make(&test.store, &id, "p").await;
@@ -71,7 +73,8 @@ async fn a_turn_without_provenances_does_not_read_them() {
 }
 
 async fn provenances_are_removed_with_their_exchanges() {
-    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    let mut test = TestServer::new().await;
+    let id = conversation("a");
     let store = test.store.clone();
     for turn in 0..1_500 {
         match turn % 3 {
@@ -88,7 +91,8 @@ async fn provenances_are_removed_with_their_exchanges() {
 }
 
 async fn an_erasure_removes_all_provenances_at_once() {
-    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    let mut test = TestServer::new().await;
+    let id = conversation("a");
     let store = test.store.clone();
     say(&store, &id, "one").await;
     make(&store, &id, "secret").await;
@@ -104,7 +108,8 @@ async fn an_erasure_removes_all_provenances_at_once() {
 }
 
 async fn large_provenances_end_a_page() {
-    let (test, id) = (TestServer::new().await, conversation("large"));
+    let test = TestServer::new().await;
+    let id = conversation("large");
     for size in [1_500_000, 1_500_000, 1_500_000, 6_000_000, 100] {
         make(&test.store, &id, &"x".repeat(size)).await;
     }
@@ -114,7 +119,8 @@ async fn large_provenances_end_a_page() {
 
 /// Creates a conversation of four exchanges. Those at 1 and 2 have a provenance.
 async fn setup() -> (TestServer, ConversationId) {
-    let (test, id) = (TestServer::new().await, conversation("a"));
+    let test = TestServer::new().await;
+    let id = conversation("a");
     say(&test.store, &id, "one").await;
     make(&test.store, &id, "secret").await;
     make(&test.store, &id, "secret").await;

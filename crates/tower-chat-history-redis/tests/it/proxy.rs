@@ -43,7 +43,8 @@ impl Proxy {
         let shared = Arc::clone(&network);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (socket, network) = (socket.clone(), Arc::clone(&shared));
+                let socket = socket.clone();
+                let network = Arc::clone(&shared);
                 let number = network.connections.fetch_add(1, Relaxed) + 1;
                 tokio::spawn(async move { network.connection(number, client, &socket).await });
             }
@@ -131,8 +132,9 @@ impl Network {
     async fn connection(&self, number: u64, client: TcpStream, server: &Path) {
         let Ok(server) = UnixStream::connect(server).await else { return };
         client.set_nodelay(true).unwrap();
-        let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
-            (client.into_split(), server.into_split());
+        let (mut from_client, mut to_client) = client.into_split();
+        let (mut from_server, mut to_server) = server.into_split();
+
         let requests = async {
             let mut piece = vec![0; 64 << 10];
             while let Ok(read @ 1..) = from_client.read(&mut piece).await {
@@ -142,6 +144,7 @@ impl Network {
                 }
             }
         };
+
         let answers = async {
             let mut piece = vec![0; 64 << 10];
             while let Ok(read @ 1..) = from_server.read(&mut piece).await {
@@ -152,6 +155,7 @@ impl Network {
                 }
             }
         };
+
         tokio::select! {
             () = requests => {}
             () = answers => {}

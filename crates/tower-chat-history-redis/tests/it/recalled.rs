@@ -29,7 +29,8 @@ async fn exists(test: &mut TestServer, id: &ConversationId) -> bool {
 }
 
 async fn a_conversation_without_recalled_messages_has_no_key_for_them() {
-    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    let mut test = TestServer::new().await;
+    let id = conversation("a");
     let store = test.store.clone();
     say(&store, &id, "one").await;
     say(&store, &id, "two").await;
@@ -47,16 +48,17 @@ async fn a_conversation_without_recalled_messages_has_no_key_for_them() {
 }
 
 async fn a_window_without_recalled_messages_does_not_read_them() {
-    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    let mut test = TestServer::new().await;
+    let id = conversation("a");
     recall(&test.store, &id, "shown", &[]).await;
     for _ in 0..3 {
         say(&test.store, &id, "more").await;
     }
-    let load = |messages| Load::new().limit(LoadLimit::new(messages, usize::MAX).unwrap());
     for (messages, read) in [(6, 0), (8, 1)] {
-        test.store.load(&id, load(messages)).await.unwrap();
+        let load = Load::new().limit(LoadLimit::new(messages, usize::MAX).unwrap());
+        test.store.load(&id, load.clone()).await.unwrap();
         test.run::<()>(&["CONFIG", "RESETSTAT"]);
-        test.store.load(&id, load(messages)).await.unwrap();
+        test.store.load(&id, load).await.unwrap();
         assert_eq!((test.calls("hget"), test.calls("hlen")), (read, 2), "{messages} messages");
     }
 }
@@ -96,8 +98,8 @@ async fn an_interrupted_erasure_is_completed() {
     let id = recalling(&test, 200).await;
     let store = test.store.clone();
     test.change_state(&id, &[(ERASED, 1), (UNSWEPT_END, 200)]);
-    let shown = |seq: u64| if stays(seq) { format!("stays {seq}") } else { String::new() };
-    let expected: Vec<String> = (0..200).map(shown).collect();
+    let expected: Vec<String> =
+        (0..200).map(|seq| if stays(seq) { format!("stays {seq}") } else { String::new() }).collect();
     assert_eq!(recalled_texts(&store, &id).await, expected);
     let Loaded::Window(window) = store.load(&id, Load::new()).await.unwrap() else { unreachable!() };
     assert!(window.exchanges[2].exchange.recalled.is_none() && window.exchanges[3].exchange.recalled.is_some());

@@ -52,7 +52,8 @@ async fn calls_in_flight_are_settled_when_their_connection_is_cut() {
     let id = conversation("a");
     let writers: Vec<_> = (0..8)
         .map(|_| {
-            let (store, id) = (store.clone(), id.clone());
+            let store = store.clone();
+            let id = id.clone();
             tokio::spawn(async move {
                 for _ in 0..50 {
                     assert!(!say(&store, &id, "x").await.duplicate);
@@ -84,20 +85,21 @@ async fn a_lost_answer_makes_no_duplicate() {
     let store = open(async || options.clone().connect(test.server.url()).await).await;
     let id = conversation("a");
     let first = say(&store, &id, "one").await;
-    let compact = |profile: &str, replaces| {
-        let mut compact = compact(replaces, 1, None);
+    let [compact_a, compact_b] = ["a", "b"].map(|profile| {
+        let mut compact = compact(CompactionVersion::NONE, 1, None);
         compact.profile = Profile::new(profile).unwrap();
         compact
-    };
+    });
+
     test.run::<()>(&["CLIENT", "PAUSE", "300", "WRITE"]);
     let append = Append::new(Expect::Exactly(first.revision), exchange("two"));
-    let appended = store.append(&id, append.compact(compact("a", CompactionVersion::NONE))).await.unwrap();
+    let appended = store.append(&id, append.compact(compact_a)).await.unwrap();
     assert_eq!((appended.seq, appended.duplicate), (Seq::new(1), false));
     assert!(matches!(appended.compaction, Some(CompactOutcome::Stored(_))), "{appended:?}");
 
     test.run::<()>(&["CLIENT", "PAUSE", "300", "WRITE"]);
     let incarnation = first.revision.incarnation();
-    let stored = store.compact(&id, incarnation, compact("b", CompactionVersion::NONE)).await.unwrap();
+    let stored = store.compact(&id, incarnation, compact_b).await.unwrap();
     assert!(matches!(stored, CompactOutcome::Stored(_)), "{stored:?}");
 
     say(&store, &id, "three").await;
@@ -112,8 +114,11 @@ async fn acknowledged_appends_survive_a_crash() {
     let id = conversation("a");
     let stop = Arc::new(AtomicBool::new(false));
     let count = Arc::new(AtomicUsize::new(0));
-    let (store, writes_to) = (test.store.clone(), id.clone());
-    let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&count));
+
+    let store = test.store.clone();
+    let writes_to = id.clone();
+    let stopped = Arc::clone(&stop);
+    let counted = Arc::clone(&count);
     let writer = tokio::spawn(async move {
         let mut acknowledged = Vec::new();
         while !stopped.load(Relaxed) {
@@ -131,6 +136,7 @@ async fn acknowledged_appends_survive_a_crash() {
         }
         acknowledged
     });
+
     for _ in 0..3 {
         some_more(&count).await;
         test.crash_and_restart();
@@ -138,6 +144,7 @@ async fn acknowledged_appends_survive_a_crash() {
     some_more(&count).await;
     stop.store(true, Relaxed);
     let acknowledged = writer.await.unwrap();
+
     let mut log = Vec::new();
     loop {
         let page = test.store.read(&id, Seq::new(log.len() as u64), 1_000).await.unwrap();

@@ -5,8 +5,10 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use test_servers::trials;
 use tower_chat_history_core::{
-    Append, ConversationId, Epoch, Erase, Expect, HistoryStore, List, Load, Loaded, Prefix, Seq, StoreError, Truncate,
+    Append, Appended, ConversationId, Epoch, Erase, Expect, HistoryStore, List, Load, Loaded, Prefix, Seq, StoreError,
+    Truncate,
 };
+use tower_chat_history_redis::RedisStore;
 
 use crate::support::{PARTS, TestServer, conversation, exchange, key, patient, say, slot_keys, texts, window};
 
@@ -170,15 +172,18 @@ async fn an_erasure_leaves_the_id_only_in_the_key_that_keeps_calls_out() {
     }
 }
 
+/// Appends an exchange, unless the conversation was erased since the epoch.
+async fn append(store: &RedisStore, id: &ConversationId, since: Epoch) -> Result<Appended, StoreError> {
+    store.append(id, Append::new(Expect::AnyOrCreate, exchange("x")).since(Some(since))).await
+}
+
 async fn turns_from_before_a_forgotten_erasure_are_refused() {
     let mut test = TestServer::new().await;
     let [id, other] = ["a", "b"].map(conversation);
     let first = epoch(&test, &id).await;
     test.store.bar(&Prefix::from(&other)).await.unwrap();
     let second = epoch(&test, &id).await;
-    let store = test.store.clone();
-    let append = |since| store.append(&id, Append::new(Expect::AnyOrCreate, exchange("x")).since(Some(since)));
-    append(first).await.unwrap();
+    append(&test.store, &id, first).await.unwrap();
     test.store.bar(&Prefix::from(&other)).await.unwrap();
     // The erasures that the registry remembers by default, without the one from before.
     let [_, _, erasures, epochs] = slot_keys(&id);
@@ -191,7 +196,7 @@ async fn turns_from_before_a_forgotten_erasure_are_refused() {
     for (since, is_refused) in
         [(first, true), (second, true), (Epoch::new(now + 1), false), (Epoch::new(now * 2), true)]
     {
-        let appended = append(since).await;
+        let appended = append(&test.store, &id, since).await;
         assert_eq!(matches!(appended, Err(StoreError::Gone)), is_refused, "{since:?} {appended:?}");
         assert!(is_refused || appended.is_ok());
     }
@@ -207,11 +212,9 @@ async fn a_registry_that_was_lost_is_begun_anew() {
     for key in slot_keys(&id) {
         test.run::<u64>(&["DEL", &key]);
     }
-    let store = test.store.clone();
-    let append = |since| store.append(&id, Append::new(Expect::AnyOrCreate, exchange("x")).since(Some(since)));
-    let refused = append(before).await;
+    let refused = append(&test.store, &id, before).await;
     assert!(matches!(refused, Err(StoreError::Gone)), "it is not known what was erased since: {refused:?}");
-    append(epoch(&test, &id).await).await.unwrap();
+    append(&test.store, &id, epoch(&test, &id).await).await.unwrap();
     assert_eq!(test.names(), [id.as_str()]);
     let later = epoch(&test, &conversation("absent")).await;
     test.store.delete(&id).await.unwrap();

@@ -2,7 +2,7 @@
 
 use libtest_mimic::Trial;
 use redis::{
-    Cmd, Pipeline, RedisFuture, Value,
+    Cmd, RedisResult, Value,
     aio::{ConnectionLike, MultiplexedConnection},
     cluster::ClusterClientBuilder,
 };
@@ -15,8 +15,8 @@ use tower_chat_history_core::{
 use tower_chat_history_redis::RedisStore;
 
 use crate::support::{
-    PATIENCE, REGISTERED, TestServer, append, cluster, compact, conversation, key, multiplexed, patient, recall,
-    recalled_texts, say, shared, texts, window,
+    Intercept, Intercepted, PATIENCE, REGISTERED, TestServer, append, cluster, compact, conversation, intercepted, key,
+    multiplexed, patient, recall, recalled_texts, say, shared, texts, window,
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -44,7 +44,8 @@ async fn every_call_may_be_sent_twice_to_a_cluster() {
 /// A failover to a replica that was behind: the newest exchange is lost, and another one has the same
 /// revision.
 async fn an_exchange_lost_in_a_failover_is_not_cached() {
-    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    let mut test = TestServer::new().await;
+    let id = conversation("a");
     let replica = CachedStore::new(test.store.clone());
     replica.append(&id, append("one")).await.unwrap();
     assert!(matches!(replica.load(&id, Load::new()).await.unwrap(), Loaded::Window(_)));
@@ -61,41 +62,19 @@ async fn an_exchange_lost_in_a_failover_is_not_cached() {
     assert_eq!(replica.load(&id, Load::new()).await.unwrap(), test.store.load(&id, Load::new()).await.unwrap());
 }
 
-/// Forwards all methods of a [`ConnectionLike`] but the one for a single command to a field.
-macro_rules! forward_other_methods {
-    ($inner:tt) => {
-        fn req_packed_commands<'a>(
-            &'a mut self,
-            commands: &'a Pipeline,
-            offset: usize,
-            count: usize,
-        ) -> RedisFuture<'a, Vec<Value>> {
-            self.$inner.req_packed_commands(commands, offset, count)
-        }
-
-        fn get_db(&self) -> i64 {
-            self.$inner.get_db()
-        }
-    };
-}
-
 /// Sends each command twice, as if the first answer was lost.
 #[derive(Clone)]
-struct Twice<C>(C);
+struct Twice;
 
-impl<C: ConnectionLike + Send> ConnectionLike for Twice<C> {
-    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        Box::pin(async move {
-            self.0.req_packed_command(command).await?;
-            self.0.req_packed_command(command).await
-        })
+impl<C: ConnectionLike + Send> Intercept<C> for Twice {
+    async fn send(&mut self, connection: &mut C, command: &Cmd) -> RedisResult<Value> {
+        connection.req_packed_command(command).await?;
+        connection.req_packed_command(command).await
     }
-
-    forward_other_methods!(0);
 }
 
 async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C) {
-    let store = patient().over(Twice(connection)).await.unwrap();
+    let store = patient().over(Intercepted { connection, intercept: Twice }).await.unwrap();
     let id = conversation("twice");
     for n in 0..9 {
         let appended = say(&store, &id, &n.to_string()).await;
@@ -110,7 +89,8 @@ async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C)
     assert_eq!(store.conversation(&id).truncate(Seq::new(8)).await.unwrap().removed, 1);
 
     let incarnation = window(&store, &id).await.revision.incarnation();
-    let (copy, to) = (conversation("twice forked"), ForkTo::new(conversation("twice forked"), Seq::new(7)));
+    let copy = conversation("twice forked");
+    let to = ForkTo::new(copy.clone(), Seq::new(7));
     assert_eq!(store.fork(&id, incarnation, to.clone()).await.unwrap().copied, 2);
     assert_eq!(texts(&store, &copy).await, ["5", "6"]);
     assert_eq!(store.fork(&id, incarnation, to).await.unwrap().copied, 2, "the call is repeated");
@@ -132,35 +112,29 @@ async fn twice<C: ConnectionLike + Clone + Send + Sync + 'static>(connection: C)
 /// Sends an append twice, as if the first answer was lost. In between, the log is pruned, and derived data erased.
 #[derive(Clone)]
 struct Pruning {
-    connection: MultiplexedConnection,
     other: RedisStore,
     id: ConversationId,
 }
 
-impl ConnectionLike for Pruning {
-    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        Box::pin(async move {
-            let answer = self.connection.req_packed_command(command).await?;
-            if !command.get_packed_command().windows(10).any(|part| part == b"sent twice") {
-                return Ok(answer);
-            }
-            self.other.conversation(&self.id).prune(PruneTo::LastTurns(2), Derived::Erase).await.unwrap();
-            self.connection.req_packed_command(command).await
-        })
+impl Intercept for Pruning {
+    async fn send(&mut self, connection: &mut MultiplexedConnection, command: &Cmd) -> RedisResult<Value> {
+        let answer = connection.req_packed_command(command).await?;
+        if !command.get_packed_command().windows(10).any(|part| part == b"sent twice") {
+            return Ok(answer);
+        }
+        self.other.conversation(&self.id).prune(PruneTo::LastTurns(2), Derived::Erase).await.unwrap();
+        connection.req_packed_command(command).await
     }
-
-    forward_other_methods!(connection);
 }
 
 /// The caller would otherwise take the compaction for the one that it stored, with its derived text.
 async fn a_repeated_append_does_not_find_what_a_prune_left_of_its_compaction() {
-    let (test, id) = (TestServer::new().await, conversation("a"));
+    let test = TestServer::new().await;
+    let id = conversation("a");
     for text in ["one", "two"] {
         say(&test.store, &id, text).await;
     }
-    let connection = multiplexed(&test.server).await;
-    let connection = Pruning { connection, other: test.store.clone(), id: id.clone() };
-    let store = patient().over(connection).await.unwrap();
+    let store = intercepted(&test.server, Pruning { other: test.store.clone(), id: id.clone() }).await;
 
     let compact = compact(CompactionVersion::NONE, 2, Some("a summary"));
     let appended = store.append(&id, append("sent twice").compact(compact)).await.unwrap();
@@ -194,7 +168,6 @@ async fn a_deletion_does_not_need_the_clock_of_the_registry() {
 /// Changes the conversation before each script, so that everything that the store has read is out of date.
 #[derive(Clone)]
 struct Overtaken {
-    connection: MultiplexedConnection,
     other: RedisStore,
     id: ConversationId,
     /// If true, the conversation is deleted and created again. Otherwise its end is truncated, if there is one, and
@@ -213,28 +186,24 @@ impl Overtaken {
     }
 }
 
-impl ConnectionLike for Overtaken {
-    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        Box::pin(async move {
-            if command.get_packed_command().windows(4).any(|part| part == b"EVAL") {
-                self.change().await;
-            }
-            self.connection.req_packed_command(command).await
-        })
+impl Intercept for Overtaken {
+    async fn send(&mut self, connection: &mut MultiplexedConnection, command: &Cmd) -> RedisResult<Value> {
+        if command.get_packed_command().windows(4).any(|part| part == b"EVAL") {
+            self.change().await;
+        }
+        connection.req_packed_command(command).await
     }
-
-    forward_other_methods!(connection);
 }
 
 /// Deletes a conversation that is changed all the time. Returns the texts that are left.
 async fn delete_overtaken(begins: bool) -> (TestServer, Vec<String>) {
-    let (mut test, id) = (TestServer::new().await, conversation("a"));
+    let mut test = TestServer::new().await;
+    let id = conversation("a");
     for text in ["one", "two"] {
         say(&test.store, &id, text).await;
     }
-    let connection = multiplexed(&test.server).await;
-    let connection = Overtaken { connection, other: test.store.clone(), id: id.clone(), begins };
-    patient().over(connection).await.unwrap().delete(&id).await.unwrap();
+    let overtaken = Overtaken { other: test.store.clone(), id: id.clone(), begins };
+    intercepted(&test.server, overtaken).await.delete(&id).await.unwrap();
     assert_eq!(test.names(), [id.as_str()], "the present conversation is registered");
     let left = texts(&test.store, &id).await;
     (test, left)
@@ -252,10 +221,12 @@ async fn a_deletion_does_not_mistake_a_truncation_for_a_deletion() {
 async fn deletions_among_first_turns_and_other_deletions_all_succeed() {
     const TASKS: usize = 8;
     const ROUNDS: usize = 25;
-    let (test, id) = (TestServer::new().await, conversation("a"));
+    let test = TestServer::new().await;
+    let id = conversation("a");
     let churning: Vec<_> = (0..TASKS)
         .map(|_| {
-            let (url, id) = (test.server.url(), id.clone());
+            let url = test.server.url();
+            let id = id.clone();
             tokio::spawn(async move {
                 let store = patient().connect(url).await.unwrap();
                 for _ in 0..ROUNDS {

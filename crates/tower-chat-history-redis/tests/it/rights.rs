@@ -61,9 +61,9 @@ async fn the_documented_rights_are_enough_for_a_cluster() {
     for node in &mut cluster().connections() {
         command(&user("few", &[RIGHTS, CLUSTER_RIGHTS])).query::<()>(node).unwrap();
     }
-    let urls = || cluster().urls().into_iter().map(|url| url.replace("//", "//few:pass@"));
-    let expiring = patient().expire_after(Duration::from_secs(60)).connect_cluster(urls()).await.unwrap();
-    let store = patient().connect_cluster(urls()).await.unwrap();
+    let urls: Vec<_> = cluster().urls().into_iter().map(|url| url.replace("//", "//few:pass@")).collect();
+    let expiring = patient().expire_after(Duration::from_secs(60)).connect_cluster(&urls).await.unwrap();
+    let store = patient().connect_cluster(&urls).await.unwrap();
     // Most likely, each node gets at least one of these.
     for name in ["a", "b", "c", "d", "e", "f"] {
         every_call(&expiring, &store, &conversation(&format!("few {name}"))).await;
@@ -166,7 +166,8 @@ async fn a_missing_right_leaves_the_conversation_as_it_was() {
     let expiring = patient().expire_after(Duration::from_secs(60)).connect(&url).await.unwrap();
     for lacking in RIGHTS.split_whitespace().filter(|right| !right.starts_with("+eval")).map(|right| &right[1..]) {
         for (number, call) in WRITES.into_iter().enumerate() {
-            let (id, what) = (conversation(&format!("{lacking} {number}")), format!("{call} without {lacking}"));
+            let id = conversation(&format!("{lacking} {number}"));
+            let what = format!("{call} without {lacking}");
             if call != "first append" {
                 let store = if call.contains("an expiry") && !call.contains("begins") { &expiring } else { &store };
                 for text in ["one", "two"] {
@@ -185,32 +186,35 @@ async fn a_missing_right_leaves_the_conversation_as_it_was() {
             if call.ends_with("erasure") {
                 test.change_state(&id, &[(ERASED, 1), (UNSWEPT_END, 4)]);
             }
-            let contents = async || {
-                let derived = (recalled_texts(&store, &id).await, providers(&store, &id).await);
-                (log_texts(&store, &id).await, derived)
-            };
-            let before = contents().await;
+
+            let before = contents(&store, &id).await;
             let revision = store.read(&id, Seq::FIRST, 1).await.unwrap().revision;
             test.run::<()>(&["ACL", "SETUSER", "app", &format!("-{lacking}")]);
             let refused = write(&store, &expiring, &id, call, revision).await.err();
             test.run::<()>(&["ACL", "SETUSER", "app", &format!("+{lacking}")]);
-            let after = contents().await;
+            let after = contents(&store, &id).await;
             if let Some(refused) = refused {
                 let source = refused.source().unwrap().to_string();
                 // Redis 7.0 reports a refused read as ERR, later versions as NOPERM.
                 assert!(source.ends_with("NOPERM") || !CHANGES.contains(&lacking), "{what}: {refused:?}");
                 // The name is removed last. A repetition removes it.
-                let is_deleted = after.0.is_empty() && ["delete", "erase", "erase if"].contains(&call);
+                let is_deleted = after[0].is_empty() && ["delete", "erase", "erase if"].contains(&call);
                 assert!(is_deleted || after == before, "{what}: {after:?}");
                 assert!(store.load(&copy_of(&id), Load::new()).await.unwrap().is_absent(), "{what}");
             }
+
             say(&store, &id, "again").await;
-            let mut after = after.0;
+            let [mut after, ..] = after;
             after.push("again".to_owned());
             assert_eq!(log_texts(&store, &id).await, after, "{what}");
             assert!(texts(&store, &id).await.ends_with(&["again".to_owned()]), "{what}");
         }
     }
+}
+
+/// Returns the texts of the log, the recalled messages and the providers.
+async fn contents(store: &RedisStore, id: &ConversationId) -> [Vec<String>; 3] {
+    [log_texts(store, id).await, recalled_texts(store, id).await, providers(store, id).await]
 }
 
 fn copy_of(id: &ConversationId) -> ConversationId {
@@ -224,11 +228,13 @@ async fn write(
     call: &str,
     revision: Option<Revision>,
 ) -> Result<(), StoreError> {
-    let compaction = || compact(CompactionVersion::new(1), 2, None);
-    let (revision, turns) = (revision.unwrap_or(Revision::new(Incarnation::random(), 0)), PruneTo::LastTurns(2));
+    let compaction = compact(CompactionVersion::new(1), 2, None);
+    let turns = PruneTo::LastTurns(2);
+    let revision = revision.unwrap_or(Revision::new(Incarnation::random(), 0));
     let incarnation = revision.incarnation();
+
     match call {
-        "append with a compaction" => store.append(id, append("more").compact(compaction())).await.map(drop),
+        "append with a compaction" => store.append(id, append("more").compact(compaction)).await.map(drop),
         "append with recalled messages" => {
             let mut exchange = exchange("more");
             exchange.recalled = Some(Recalled::new("shown", Vec::new()));
@@ -236,7 +242,7 @@ async fn write(
         }
         "append with a provenance" => store.append(id, Append::new(Expect::AnyOrCreate, made_by("q"))).await.map(drop),
         "append that begins an expiry" => expiring.append(id, append("more")).await.map(drop),
-        "compact" => store.compact(id, incarnation, compaction()).await.map(drop),
+        "compact" => store.compact(id, incarnation, compaction).await.map(drop),
         // Everything that a copy leaves out is removed from it.
         "fork" => store.fork(id, incarnation, ForkTo::new(copy_of(id), Seq::new(3))).await.map(drop),
         "fork that begins an expiry" => {
@@ -277,16 +283,17 @@ async fn a_call_waits_for_a_slot_that_moves() {
     let names: Vec<String> = nodes.iter_mut().map(|node| ask(node, &["CLUSTER", "MYID"])).collect();
     let slot: u64 = ask(&mut nodes[0], &["CLUSTER", "KEYSLOT", id.as_str()]);
     let slot = slot.to_string();
-    let (from, to) = {
-        let moved = |node: &mut Connection| command(&["EXISTS", &format!("{{{id}}}")]).query::<u64>(node).is_err();
-        let owner = nodes.iter_mut().position(|node| !moved(node)).unwrap();
-        (owner, (owner + 1) % nodes.len())
-    };
+
+    let exists = command(&["EXISTS", &format!("{{{id}}}")]);
+    let from = nodes.iter_mut().position(|node| exists.query::<u64>(node).is_ok()).unwrap();
+    let to = (from + 1) % nodes.len();
     ask::<()>(&mut nodes[to], &["CLUSTER", "SETSLOT", &slot, "IMPORTING", &names[from]]);
     ask::<()>(&mut nodes[from], &["CLUSTER", "SETSLOT", &slot, "MIGRATING", &names[to]]);
+
     // Neither node has a key of the conversation, so neither can know whether the other one will have it.
     let call = tokio::spawn({
-        let (store, id) = (store.clone(), id.clone());
+        let store = store.clone();
+        let id = id.clone();
         async move { store.append(&id, append("one")).await }
     });
     while !has_answered(&mut nodes[to], "TRYAGAIN") {

@@ -2,7 +2,10 @@
 
 use std::{sync::OnceLock, time::Duration};
 
-use redis::{AsyncConnectionConfig, Client, Cmd, Connection, FromRedisValue, aio::MultiplexedConnection};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, Connection, FromRedisValue, Pipeline, RedisFuture, RedisResult, Value,
+    aio::{ConnectionLike, MultiplexedConnection},
+};
 use test_servers::{cluster::Cluster, redis::Server};
 use tower_chat_history_conformance::shorthand;
 pub(crate) use tower_chat_history_conformance::shorthand::{append, conversation, exchange, say, window};
@@ -35,6 +38,43 @@ pub(crate) async fn open(connect: impl AsyncFn() -> Result<RedisStore, OpenError
 pub(crate) async fn multiplexed(server: &Server) -> MultiplexedConnection {
     let unlimited = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
     Client::open(server.url()).unwrap().get_multiplexed_async_connection_with_config(&unlimited).await.unwrap()
+}
+
+/// A test that handles each command which a store sends over a connection.
+pub(crate) trait Intercept<C = MultiplexedConnection>: Clone + Send + Sync + 'static {
+    fn send(&mut self, connection: &mut C, command: &Cmd) -> impl Future<Output = RedisResult<Value>> + Send;
+}
+
+/// A connection whose commands a test intercepts.
+#[derive(Clone)]
+pub(crate) struct Intercepted<I, C = MultiplexedConnection> {
+    pub(crate) connection: C,
+    pub(crate) intercept: I,
+}
+
+impl<I: Intercept<C>, C: ConnectionLike + Send> ConnectionLike for Intercepted<I, C> {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(self.intercept.send(&mut self.connection, command))
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        commands: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.connection.req_packed_commands(commands, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.connection.get_db()
+    }
+}
+
+/// Opens a store over a connection to the server whose commands a test intercepts.
+pub(crate) async fn intercepted(server: &Server, intercept: impl Intercept) -> RedisStore {
+    let connection = multiplexed(server).await;
+    patient().over(Intercepted { connection, intercept }).await.unwrap()
 }
 
 /// Returns the server that tests share if they do not change its settings.
@@ -193,8 +233,8 @@ pub(crate) async fn recall(store: &RedisStore, id: &ConversationId, text: &str, 
 /// Returns the texts of the recalled messages of a log, which are empty for exchanges without some.
 pub(crate) async fn recalled_texts(store: &RedisStore, id: &ConversationId) -> Vec<String> {
     let page = store.read(id, Seq::FIRST, 1_000).await.unwrap();
-    let text = |recalled: &Recalled| recalled.message.text().to_string();
-    page.exchanges.iter().map(|one| one.exchange.recalled.as_ref().map(text).unwrap_or_default()).collect()
+    let recalled = page.exchanges.iter().map(|one| one.exchange.recalled.as_ref());
+    recalled.map(|recalled| recalled.map_or_else(String::new, |recalled| recalled.message.text().to_string())).collect()
 }
 
 /// Returns an exchange whose reply was made by this provider.
@@ -202,7 +242,8 @@ pub(crate) fn made_by(provider: &str) -> Exchange {
     let mut exchange = exchange("asks");
     let [head, prompt] = ["head", "prompt"].map(|text| Digest::of(text.as_bytes()));
     let origin = Origin::unknown().provider(provider);
-    let (cut, digests) = (Cut::window_from(Seq::new(1)).positions(), PromptDigests::new(head, prompt));
+    let cut = Cut::window_from(Seq::new(1)).positions();
+    let digests = PromptDigests::new(head, prompt);
     exchange.provenance = Some(Box::new(Provenance::new(1, cut, digests, origin)));
     exchange
 }
@@ -215,8 +256,8 @@ pub(crate) async fn make(store: &RedisStore, id: &ConversationId, provider: &str
 /// Returns the providers of the replies of a log, which are empty for exchanges without provenance.
 pub(crate) async fn providers(store: &RedisStore, id: &ConversationId) -> Vec<String> {
     let page = store.read(id, Seq::FIRST, 1_000).await.unwrap();
-    let provider = |made: &Provenance| made.origin.provider.clone().unwrap();
-    page.exchanges.iter().map(|one| one.exchange.provenance.as_deref().map(provider).unwrap_or_default()).collect()
+    let provenances = page.exchanges.iter().map(|one| one.exchange.provenance.as_deref());
+    provenances.map(|made| made.map_or_else(String::new, |made| made.origin.provider.clone().unwrap())).collect()
 }
 
 /// Returns the texts of a window, in order.

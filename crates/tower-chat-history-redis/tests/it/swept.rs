@@ -90,7 +90,8 @@ async fn an_interrupted_truncation_is_completed() {
     let mut test = TestServer::new().await;
     let (id, log) = log_of(&test, 10).await;
     test.change_state(&id, &[(END, 4), (BEHIND, 6)]);
-    let (mut state, entry) = (test.state(&id), test.run::<Vec<u8>>(&["LINDEX", &key(&id, ":index"), "4"]));
+    let mut state = test.state(&id);
+    let entry: Vec<u8> = test.run(&["LINDEX", &key(&id, ":index"), "4"]);
     let sums = &mut state[SUMS..SUMS + 20];
     sums.copy_from_slice(&entry[1..=sums.len()]);
     test.set_state(&id, &state);

@@ -39,7 +39,7 @@ pub use self::{
     custom::Custom,
     extract::{CallScope, ExtractScope, IntoCallScope},
     json::{Json, JsonDraft, JsonRequestError},
-    read::{Asked, Read, ReadResponse, Repair, within},
+    read::{CallFacts, Read, ReadResponse, Repair, within},
     recorded::{to_json_body, to_json_response},
 };
 pub use crate::call::{Flow, FoldReply, ReadBy};
@@ -69,12 +69,15 @@ pub trait AdaptRequest<R> {
     ///
     /// Returns any error, for example if the request names no conversation or its messages cannot be read. The call
     /// fails with this error before the store and the model are called.
-    fn open(&self, request: R) -> impl Future<Output = Result<Opened<Self::Draft, Self::Request>, BoxError>> + Send;
+    fn open(
+        &self,
+        request: R,
+    ) -> impl Future<Output = Result<OpenRequest<Self::Draft, Self::Request>, BoxError>> + Send;
 }
 
 /// The result of [`AdaptRequest::open`]. Its `Debug` output does not contain the request.
 #[allow(clippy::large_enum_variant)] // Values are short-lived: callers destructure them immediately.
-pub enum Opened<D, R> {
+pub enum OpenRequest<D, R> {
     /// A call in a conversation: the turn's input, and the request that waits for its history.
     Turn(TurnInput, D),
     /// A stateless call. The request is passed on unchanged, and so is its response.
@@ -93,9 +96,9 @@ pub trait Draft {
     ///
     /// Returns any error. The call then fails with this error before the model is called. If the request's types
     /// cannot represent a message completely, do not return an error: insert the parts that they can represent, and
-    /// count the message in [`Completed::downgraded`]. The exception is a part without which
+    /// count the message in [`ModelRequest::downgraded`]. The exception is a part without which
     /// [`Prompt::provider`] refuses the request.
-    fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Self::Request>, BoxError>;
+    fn complete(self, prompt: Prompt<'_>) -> Result<ModelRequest<Self::Request>, BoxError>;
 
     /// Returns a copy of this draft, from which the request can be made once more after a [`Repair`]. The default is
     /// `None`: the call is then never repeated.
@@ -139,14 +142,14 @@ impl<'a> Prompt<'a> {
 /// A request for the inner service. Its `Debug` output does not contain the request.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Completed<R> {
+pub struct ModelRequest<R> {
     /// The request.
     pub request: R,
     /// The number of messages of the window that the request contains only in part.
     pub downgraded: usize,
 }
 
-impl<R> Completed<R> {
+impl<R> ModelRequest<R> {
     /// Returns a completed request. It contains `downgraded` messages of the window only in part.
     pub const fn new(request: R, downgraded: usize) -> Self {
         Self { request, downgraded }
@@ -154,7 +157,7 @@ impl<R> Completed<R> {
 }
 
 // Not derived, because most request types show their text.
-impl<D: fmt::Debug, R> fmt::Debug for Opened<D, R> {
+impl<D: fmt::Debug, R> fmt::Debug for OpenRequest<D, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Turn(input, draft) => f.debug_tuple("Turn").field(input).field(draft).finish(),
@@ -163,8 +166,8 @@ impl<D: fmt::Debug, R> fmt::Debug for Opened<D, R> {
     }
 }
 
-impl<R> fmt::Debug for Completed<R> {
+impl<R> fmt::Debug for ModelRequest<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Completed").field("downgraded", &self.downgraded).finish_non_exhaustive()
+        f.debug_struct("ModelRequest").field("downgraded", &self.downgraded).finish_non_exhaustive()
     }
 }

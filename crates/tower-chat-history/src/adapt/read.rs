@@ -37,13 +37,17 @@ pub trait ReadResponse<Res> {
     /// # Errors
     ///
     /// Returns any error. The call then fails with this error, and nothing is stored.
-    fn read(&self, response: Res, asked: Asked) -> impl Future<Output = Result<Read<Self::Response>, BoxError>> + Send;
+    fn read(
+        &self,
+        response: Res,
+        asked: CallFacts,
+    ) -> impl Future<Output = Result<Read<Self::Response>, BoxError>> + Send;
 }
 
 /// The facts about a call by which its response is read.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Asked {
+pub struct CallFacts {
     /// The number of choices that the request [specifies](crate::TurnInput::choices).
     pub choices: usize,
     /// The dialect of the call.
@@ -57,7 +61,7 @@ pub struct Asked {
     pub is_repairable: bool,
 }
 
-impl Asked {
+impl CallFacts {
     /// Returns the facts about the call of a turn.
     #[must_use]
     pub fn of(turn: &Turn) -> Self {
@@ -140,7 +144,7 @@ impl<R> Read<R> {
     }
 
     /// Sets the repair with which a [failed](Self::failed) call can succeed. If the call
-    /// [can be repeated](Asked::is_repairable), the layer plans its turn again, makes another request of
+    /// [can be repeated](CallFacts::is_repairable), the layer plans its turn again, makes another request of
     /// [`Draft::again`](super::Draft::again), and calls the inner service once more. The response of that call is
     /// returned, whatever it is. The default is `None`. For other results, there is no repair.
     #[must_use]

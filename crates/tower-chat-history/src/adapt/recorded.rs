@@ -121,8 +121,10 @@ struct Details {
 impl<'a> Response<'a> {
     fn of(recorded: &'a Recorded) -> Option<Self> {
         let exchange = &recorded.exchange;
-        let is_reply = |message: &&Message| exchange.dialect.is_chat_completions() && message.is_reply();
-        let message = exchange.messages.last().filter(is_reply)?;
+        let message = exchange.messages.last()?;
+        if !exchange.dialect.is_chat_completions() || !message.is_reply() {
+            return None;
+        }
         Some(Self {
             id: exchange.id.as_str(),
             object: "chat.completion",

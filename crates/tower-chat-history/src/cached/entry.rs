@@ -1,14 +1,20 @@
-//! The cached windows of one conversation, and their updates. Nothing here locks or waits.
+//! The cached windows of one conversation: their updates, their sizes, and when they were last used. Nothing here locks
+//! or waits.
 
-use std::sync::Arc;
-
-use tower_chat_history_core::{
-    Added, Appended, Compact, CompactOutcome, ConversationId, Exchange, Incarnation, Load, LoadLimit, Profile,
-    Recorded, Seq, Window,
-    backend::{Scan, WindowScan},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
-use super::{last_used::LastUsed, size};
+use tokio::time::Instant;
+use tower_chat_history_core::{
+    Added, Appended, Compact, CompactOutcome, Compaction, ConversationId, Exchange, Incarnation, Load, LoadLimit,
+    Profile, Recorded, Seq, Window,
+    backend::{Scan, WindowScan},
+};
 
 /// The largest number of cached windows of one conversation. Few services use more profiles and limits.
 const MAX_WINDOWS: usize = 4;
@@ -35,7 +41,7 @@ impl Entry {
     /// Returns an estimate of the memory that the entry takes under this id, in bytes, including its share of the
     /// cache's tables.
     pub(super) fn bytes(&self, id: &ConversationId) -> u64 {
-        (size::conversation_bytes(id) + size::windows_bytes(&self.windows)) as u64
+        (conversation_bytes(id) + windows_bytes(&self.windows)) as u64
     }
 
     /// Returns the cached window for this load. The store has to confirm that it is still current.
@@ -45,16 +51,19 @@ impl Entry {
 
     /// Returns the entry after a load of this window. The oldest windows are removed until the entry fits `max_bytes`.
     pub(super) fn loaded(id: &ConversationId, before: Option<&Self>, loaded: CachedWindow, max_bytes: u64) -> Self {
-        // Windows of an earlier incarnation are never used again, and their messages were deleted from the store.
         let incarnation = loaded.window.revision.incarnation();
-        let is_current = |cached: &&CachedWindow| cached.window.revision.incarnation() == incarnation;
-        let others = before.into_iter().flat_map(|entry| &entry.windows).filter(is_current);
-        let mut windows: Vec<_> =
-            others.filter(|cached| !cached.answers(&loaded.profile, loaded.limit)).cloned().collect();
+        let mut windows = Vec::new();
+        for cached in before.into_iter().flat_map(|entry| &entry.windows) {
+            // Windows of an earlier incarnation are never used again, and their messages were deleted from the store.
+            let is_current = cached.window.revision.incarnation() == incarnation;
+            if is_current && !cached.answers(&loaded.profile, loaded.limit) {
+                windows.push(cached.clone());
+            }
+        }
         windows.push(loaded);
-        let fixed = size::conversation_bytes(id);
-        let fits = |windows: &[CachedWindow]| (fixed + size::windows_bytes(windows)) as u64 <= max_bytes;
-        while windows.len() > MAX_WINDOWS || (windows.len() > 1 && !fits(&windows)) {
+
+        let most = usize::try_from(max_bytes).unwrap_or(usize::MAX).saturating_sub(conversation_bytes(id));
+        while windows.len() > MAX_WINDOWS || (windows.len() > 1 && windows_bytes(&windows) > most) {
             windows.remove(0);
         }
         Self { windows: windows.into(), used: LastUsed::default() }
@@ -82,7 +91,8 @@ impl Entry {
         compact: &Compact,
         outcome: &CompactOutcome,
     ) -> Option<Self> {
-        let (mut windows, mut changed) = (self.windows.clone(), false);
+        let mut windows = self.windows.clone();
+        let mut changed = false;
         for cached in windows.iter_mut().filter(|cached| cached.window.revision.incarnation() == incarnation) {
             changed |= cached.compact(compact, outcome);
         }
@@ -123,9 +133,9 @@ impl CachedWindow {
 
     /// Returns the memory that the window takes, in bytes, in addition to its place in the list of windows.
     pub(super) fn bytes(&self) -> usize {
-        let compaction = self.window.compaction.as_ref().map_or(0, size::compaction_heap_bytes);
-        let list = size::list_bytes::<Recorded>(self.window.exchanges.capacity());
-        size::shared_text_bytes(self.profile.as_str()) + compaction + list + self.size.memory
+        let compaction = self.window.compaction.as_ref().map_or(0, compaction_heap_bytes);
+        let list = list_bytes::<Recorded>(self.window.exchanges.capacity());
+        shared_text_bytes(self.profile.as_str()) + compaction + list + self.size.memory
     }
 
     /// Returns the window after this append. Returns `None` if the log has changed in other ways since the window was
@@ -136,7 +146,8 @@ impl CachedWindow {
         compacted: Option<(&Compact, &CompactOutcome)>,
         appended: &Appended,
     ) -> Option<Self> {
-        let (before, after) = (self.window.revision, appended.revision);
+        let before = self.window.revision;
+        let after = appended.revision;
         let next = self.window.exchanges.last()?.seq.next();
         if before.incarnation() != after.incarnation() {
             return None;
@@ -145,12 +156,13 @@ impl CachedWindow {
             // The window already has an exchange at this position. If it is this exchange, a load that ran at the
             // same time has already returned it. Otherwise the end of the log was lost, and this exchange was stored
             // at the position of a lost one.
-            let is_same = |known: &Recorded| known.seq == appended.seq && known.exchange.id == recorded.exchange.id;
-            return self.window.exchanges.iter().any(is_same).then(|| self.clone());
+            let known = self.window.exchanges.iter().find(|known| known.seq == appended.seq);
+            return known.filter(|known| known.exchange.id == recorded.exchange.id).map(|_| self.clone());
         }
         if next < appended.seq || before.first() != after.first() {
             return None;
         }
+
         let mut cached = self.clone();
         cached.window.revision = after;
         cached.window.log_bytes = cached.window.log_bytes.saturating_add(recorded.exchange.bytes() as u64);
@@ -172,6 +184,7 @@ impl CachedWindow {
         if compact.profile != self.profile {
             return false;
         }
+
         let window = &mut self.window;
         let start = compact.window_start.max(window.revision.first());
         let begins_earlier = window.exchanges.first().is_some_and(|first| start < first.seq);
@@ -179,6 +192,7 @@ impl CachedWindow {
             // The compaction brings exchanges back that this window does not have.
             return false;
         }
+
         window.truncated &= begins_earlier;
         window.compaction = Some(compact.stored_as(*version));
         self.begin_at(start);
@@ -198,6 +212,7 @@ impl CachedWindow {
         if !self.size.exceeds(self.limit) {
             return;
         }
+
         let mut scan = WindowScan::new(self.limit);
         for Recorded { seq, exchange, .. } in self.window.exchanges.iter().rev() {
             if scan.offer(*seq, exchange.opens_turn(), exchange.message_count(), exchange.bytes()) == Scan::Stop {
@@ -238,6 +253,98 @@ impl Size {
     const fn exceeds(self, limit: LoadLimit) -> bool {
         self.messages > limit.messages() || self.bytes > limit.bytes()
     }
+}
+
+/// The overhead of an allocated block: the allocator's header, and rounding up.
+const BLOCK_OVERHEAD: usize = 16;
+/// The two counters of an `Arc`.
+const ARC_COUNTERS: usize = 2 * size_of::<usize>();
+
+/// The size of an item's state in `quick_cache`, and of its links in the cache's lists.
+const ITEM_STATE: usize = 24;
+/// A slot in the cache's list of items, which is at least half full.
+const ITEM_SLOT: usize = 2 * (size_of::<(ConversationId, Arc<Entry>)>() + ITEM_STATE);
+/// A slot in the cache's hash table, which is at least 7/16 full: an index and a control byte.
+const HASH_SLOT: usize = (size_of::<u32>() + 1) * 16 / 7 + 1;
+
+// The sizes are upper bounds, in bytes, of what windows take in addition to their messages.
+
+/// Returns the size of a conversation without windows: its slots in the cache, its id, and the block of its entry.
+fn conversation_bytes(id: &ConversationId) -> usize {
+    let id = BLOCK_OVERHEAD + ARC_COUNTERS + id.as_str().len();
+    ITEM_SLOT + HASH_SLOT + id + BLOCK_OVERHEAD + ARC_COUNTERS + size_of::<Entry>()
+}
+
+/// Returns the size of a conversation's windows.
+fn windows_bytes(windows: &[CachedWindow]) -> usize {
+    list_bytes::<CachedWindow>(windows.len()) + windows.iter().map(CachedWindow::bytes).sum::<usize>()
+}
+
+/// Returns the size of a list's block with this capacity. An empty list has no block.
+const fn list_bytes<T>(capacity: usize) -> usize {
+    if capacity == 0 { 0 } else { capacity.saturating_mul(size_of::<T>()).saturating_add(BLOCK_OVERHEAD) }
+}
+
+/// Returns the size of a text in an `Arc`.
+fn shared_text_bytes(text: &str) -> usize {
+    text.len() + ARC_COUNTERS + BLOCK_OVERHEAD
+}
+
+/// Returns the size of a compaction's heap memory.
+fn compaction_heap_bytes(compaction: &Compaction) -> usize {
+    compaction.memory().saturating_sub(size_of::<Compaction>())
+}
+
+/// The time for which an unused item stays in a cache: one hour.
+pub(super) const IDLE_LIMIT: Duration = Duration::from_secs(60 * 60);
+
+/// The pause between two searches for idle items. A search looks at all items.
+const PAUSE: Duration = Duration::from_secs(5 * 60);
+
+/// The clock of a cache. It counts milliseconds since the cache was created.
+#[derive(Debug)]
+pub(super) struct UseClock {
+    start: Instant,
+    /// The time of the last search for idle items.
+    searched: AtomicU64,
+}
+
+/// The time at which an item was last used.
+#[derive(Debug, Default)]
+pub(super) struct LastUsed(AtomicU64);
+
+impl UseClock {
+    pub(super) fn new() -> Self {
+        Self { start: Instant::now(), searched: AtomicU64::new(0) }
+    }
+
+    fn now(&self) -> u64 {
+        millis(self.start.elapsed())
+    }
+
+    /// Records that an item is used now.
+    pub(super) fn touch(&self, item: &LastUsed) {
+        item.0.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Returns a test for items that have been unused for this long.
+    pub(super) fn idle_for(&self, limit: Duration) -> impl Fn(&LastUsed) -> bool + use<> {
+        let now = self.now();
+        let limit = millis(limit);
+        move |item| now.saturating_sub(item.0.load(Ordering::Relaxed)) >= limit
+    }
+
+    /// Returns `true` if it is time to search for idle items. Of several callers at the same time, one gets `true`.
+    pub(super) fn is_search_due(&self) -> bool {
+        let now = self.now();
+        let before = self.searched.load(Ordering::Relaxed);
+        now.saturating_sub(before) >= millis(PAUSE)
+            && self.searched.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -296,7 +403,8 @@ mod tests {
         };
         let incarnation = Incarnation::from_bytes([7; 16]);
         let load = Load::new().limit(LoadLimit::new(2, 1 << 20).unwrap());
-        let (second, third) = (empty(1), empty(2));
+        let second = empty(1);
+        let third = empty(2);
         let window = Window::new(Revision::new(incarnation, 2), None, vec![empty(0), second.clone()], false);
         let appended = Appended::stored(Revision::new(incarnation, 3), third.seq, None);
         let entry = entry(&load, window);
@@ -321,5 +429,19 @@ mod tests {
             let exchanges = &entry.windows[0].window.exchanges;
             assert_eq!((exchanges.len(), exchanges.capacity()), (len, len));
         }
+    }
+
+    #[test]
+    fn an_item_is_idle_after_the_limit() {
+        let clock = UseClock::new();
+        let item = LastUsed::default();
+        clock.touch(&item);
+        assert!(clock.idle_for(Duration::ZERO)(&item));
+        assert!(!clock.idle_for(IDLE_LIMIT)(&item));
+    }
+
+    #[test]
+    fn no_search_is_due_at_first() {
+        assert!(!UseClock::new().is_search_due());
     }
 }

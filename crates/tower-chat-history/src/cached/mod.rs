@@ -1,9 +1,6 @@
 //! A store that caches windows in the process between calls.
 
 mod entry;
-mod erase;
-mod last_used;
-mod size;
 
 use std::{collections::hash_map::RandomState, fmt, sync::Arc, time::Duration};
 
@@ -13,15 +10,13 @@ use quick_cache::{
     sync::{Cache, DefaultLifecycle},
 };
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, Fork, ForkTo, Forked, HistoryStore,
-    Incarnation, KnownState, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate,
+    Append, Appended, ByStore, Compact, CompactOutcome, ConversationId, Cursor, Derived, Erase, ErasedPage, Fork,
+    ForkTo, Forked, HistoryStore, Incarnation, KnownState, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing,
+    Load, Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq, StoreError, Truncate,
     Truncated, Window,
 };
 
-use self::{
-    entry::{CachedWindow, Entry},
-    last_used::{IDLE_LIMIT, UseClock},
-};
+use self::entry::{CachedWindow, Entry, IDLE_LIMIT, UseClock};
 
 /// A store that caches the windows of another store, so that a conversation's next call need not transfer and decode
 /// them again.
@@ -157,6 +152,11 @@ impl<S> CachedStore<S> {
         self.windows.retain(|_, entry| !is_idle(&entry.used));
     }
 
+    /// Removes all windows of conversations under the prefix from the cache. The store does not change.
+    pub fn forget(&self, under: &Prefix) {
+        self.windows.retain(|id, _| !under.contains(id));
+    }
+
     fn get(&self, id: &ConversationId) -> Option<Arc<Entry>> {
         if self.clock.is_search_due() {
             self.forget_idle(IDLE_LIMIT);
@@ -208,20 +208,25 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
     }
 
     async fn load(&self, id: &ConversationId, mut load: Load) -> Result<Loaded, StoreError> {
-        let (entry, known) = (self.get(id), load.known.clone());
+        let entry = self.get(id);
+        let known = load.known.clone();
         let cached = entry.as_deref().and_then(|entry| entry.window(&load));
         if let Some(cached) = cached {
-            (load.known, load.or_added) = (Some(cached.window().known()), true);
+            load.known = Some(cached.window().known());
+            load.or_added = true;
         }
+
         let mut loaded = self.inner.load(id, load.clone()).await?;
         if let (Loaded::Added(added), Some(cached)) = (&loaded, cached) {
             if let Some(extended) = cached.extended(added) {
                 return Ok(answer(self.loaded(id, entry.as_deref(), extended), known));
             }
             // A failover lost an exchange of the window. The window is loaded as if nothing of it were known.
-            (load.known, load.or_added) = (None, false);
+            load.known = None;
+            load.or_added = false;
             loaded = self.inner.load(id, load.clone()).await?;
         }
+
         match (loaded, cached) {
             (Loaded::Unchanged, Some(cached)) => Ok(answer(cached.window().clone(), known)),
             (Loaded::Window(window), _) => {
@@ -240,7 +245,9 @@ impl<S: HistoryStore> HistoryStore for CachedStore<S> {
         if !self.windows.contains_key(id) {
             return self.inner.append(id, append).await;
         }
-        let (exchange, compact) = (Arc::clone(&append.exchange), append.compact.clone());
+
+        let exchange = Arc::clone(&append.exchange);
+        let compact = append.compact.clone();
         let appended = self.inner.append(id, append).await?;
         if let Some(entry) = self.windows.get(id).filter(|_| !appended.duplicate) {
             match entry.appended(exchange, compact.as_ref(), &appended) {
@@ -308,6 +315,59 @@ impl<S: Fork> Fork for CachedStore<S> {
     /// they are not used any more, and the first load of the copy caches its own.
     async fn fork(&self, id: &ConversationId, incarnation: Incarnation, to: ForkTo) -> Result<Forked, StoreError> {
         self.inner.fork(id, incarnation, to).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: List> List for CachedStore<S> {
+    async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+        self.inner.list(under, after, limit).await
+    }
+
+    async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
+        self.inner.describe(id).await
+    }
+
+    async fn set_labels(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        replaces: LabelsVersion,
+        labels: Labels,
+    ) -> Result<LabelsOutcome, StoreError> {
+        self.inner.set_labels(id, incarnation, replaces, labels).await
+    }
+}
+
+/// An erasure removes the windows of the whole prefix from the cache when it is recorded, and after its last page, for
+/// the reasons that `removing` states. Each removal looks at the whole cache, so the pages between make none.
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: Erase> Erase for CachedStore<S> {
+    async fn bar(&self, under: &Prefix) -> Result<(), StoreError> {
+        self.forget(under);
+        self.inner.bar(under).await
+    }
+
+    async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
+        let erased = self.inner.erase(under, after, limit).await;
+        if erased.as_ref().map_or(true, |page| page.next.is_none()) {
+            self.forget(under);
+        }
+        erased
+    }
+
+    async fn erase_if(&self, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, StoreError> {
+        removing(&self.windows, id, self.inner.erase_if(id, revision)).await
+    }
+
+    async fn count(&self, under: &Prefix) -> Result<ByStore, StoreError> {
+        self.inner.count(under).await
+    }
+
+    async fn scrub(&self) -> Result<Scrubbed, StoreError> {
+        self.inner.scrub().await
     }
 }
 

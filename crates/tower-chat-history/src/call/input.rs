@@ -36,7 +36,7 @@ pub struct TurnInput {
     /// The number of choices that are requested from the model. The default is 1.
     pub choices: usize,
     /// The value by which the adapter reads the response, if it reads several kinds of them. The adapter gets it back
-    /// in [`Asked::read_by`](crate::adapt::Asked::read_by). The default has no value.
+    /// in [`CallFacts::read_by`](crate::adapt::CallFacts::read_by). The default has no value.
     pub read_by: ReadBy,
     /// The other parts of the request. The default is an empty value: only the summary, the window and the input then
     /// count toward the budget.

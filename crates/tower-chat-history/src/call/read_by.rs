@@ -9,7 +9,7 @@ use std::{
 /// A value of an adapter's own type, by which it reads the response of a call.
 ///
 /// `open` creates the value, for example from the address of the request, and `read` gets it back in
-/// [`Asked::read_by`](crate::adapt::Asked::read_by). An adapter whose response types tell their kinds needs none.
+/// [`CallFacts::read_by`](crate::adapt::CallFacts::read_by). An adapter whose response types tell their kinds needs none.
 ///
 /// ```
 /// use tower_chat_history::adapt::ReadBy;

@@ -1,10 +1,11 @@
 //! Assembling tool calls from their pieces.
 
+use std::borrow::Cow;
+
 use tower_chat_history_core::json::{self, Object};
 
 use super::{
     TooLarge,
-    arguments::Arguments,
     members::{MAX_PARTS, members, number, object, unquoted},
     node::{Fields, Node},
 };
@@ -62,6 +63,7 @@ impl Calls {
                 at
             }
         };
+
         let call = &mut self.0[at];
         if !piece.id.is_empty() {
             piece.id.clone_into(&mut call.id);
@@ -70,7 +72,10 @@ impl Calls {
             piece.name.clone_into(&mut call.name);
             call.named_in = chunk;
         }
-        piece.arguments.into_iter().for_each(|arguments| call.arguments.push(arguments));
+        if let Some(arguments) = piece.arguments {
+            call.arguments.push(arguments);
+        }
+
         // A stored call has no index, which is a part of the stream format only.
         let mut fields = members(&object).filter(|(name, _)| name != "index");
         fields.try_for_each(|(name, value)| call.fields.join_one(&name, value, 0))
@@ -80,14 +85,13 @@ impl Calls {
     /// and the index decide. If they do not suffice, the name and the arguments decide too, because some providers
     /// give all parallel calls the same index, and others give neither index nor id.
     fn find(&self, piece: &Piece<'_>, chunk: u64) -> Option<usize> {
-        let here = |call: &Call| piece.index.is_none_or(|index| index == call.index);
         if !piece.id.is_empty() {
-            let same = self.0.iter().rposition(|call| here(call) && call.id == piece.id);
+            let same = self.0.iter().rposition(|call| piece.may_be_of(call) && call.id == piece.id);
             if same.is_some() {
                 return same;
             }
         }
-        let at = self.0.iter().rposition(here)?;
+        let at = self.0.iter().rposition(|call| piece.may_be_of(call))?;
         let call = &self.0[at];
         let other_id = !piece.id.is_empty() && !call.id.is_empty();
         (!other_id && !call.is_over_at(piece, chunk)).then_some(at)
@@ -122,6 +126,11 @@ impl<'a> Piece<'a> {
             arguments: function.and_then(|function| function.get("arguments")),
         })
     }
+
+    /// Returns `true` if the piece has the index of this call, or none.
+    fn may_be_of(&self, call: &Call) -> bool {
+        self.index.is_none_or(|index| index == call.index)
+    }
 }
 
 impl Call {
@@ -155,6 +164,55 @@ impl Call {
             call.set("type", Node::Text(kind.to_owned()));
         }
         call
+    }
+}
+
+/// The state of a function's arguments: it tracks the nesting of their JSON to know when it is complete.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arguments {
+    depth: u32,
+    in_text: bool,
+    after_backslash: bool,
+    closed: bool,
+}
+
+impl Arguments {
+    /// Adds a piece, given as a JSON value.
+    fn push(&mut self, piece: &str) {
+        if !piece.starts_with('"') {
+            // Some providers send an object or a list instead of a string. It is never split.
+            self.closed = true;
+        } else if let Ok(text) = serde_json::from_str::<Cow<'_, str>>(piece) {
+            text.bytes().for_each(|byte| self.push_byte(byte));
+        }
+    }
+
+    const fn push_byte(&mut self, byte: u8) {
+        if self.in_text {
+            match byte {
+                _ if self.after_backslash => self.after_backslash = false,
+                b'\\' => self.after_backslash = true,
+                b'"' => self.in_text = false,
+                _ => {}
+            }
+            return;
+        }
+        match byte {
+            b'"' => self.in_text = true,
+            b'{' | b'[' => {
+                self.depth = self.depth.saturating_add(1);
+                self.closed = false;
+            }
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.closed = self.depth == 0;
+            }
+            _ => {}
+        }
+    }
+
+    const fn are_complete(self) -> bool {
+        self.closed
     }
 }
 

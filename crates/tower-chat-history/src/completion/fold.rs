@@ -9,9 +9,9 @@ use tower_chat_history_core::{Message, Usage, json, nested};
 use super::{
     TooLarge,
     calls::Calls,
-    members::{members, number, object, text},
+    members::{members, object, text},
     node::{Fields, Node},
-    read, role, shape,
+    read,
 };
 use crate::{
     call::{Flow, FoldReply, Reply},
@@ -113,7 +113,8 @@ impl ChunkFold {
         }
         tracing::warn!("a streamed reply exceeds a size limit; its exchange is not stored");
         self.broken = true;
-        (self.fields, self.calls) = (Fields::default(), Calls::default());
+        self.fields = Fields::default();
+        self.calls = Calls::default();
     }
 
     /// Returns `true` if the kept choice and all other requested choices have a finish reason.
@@ -145,7 +146,7 @@ impl ChunkFold {
                 None => self.fail(),
             },
             None if matches!(self.shape, None | Some(ResponseShape::NoChoices)) => {
-                self.shape = Some(shape::of_object(&chunk));
+                self.shape = Some(read::shape(&chunk));
             }
             None => {}
         }
@@ -154,16 +155,21 @@ impl ChunkFold {
 
     fn take_choice(&mut self, choice: &str) -> Result<(), TooLarge> {
         let Some(choice) = object(choice)? else { return Ok(()) };
-        let index = choice.get("index").and_then(number).unwrap_or(0);
+        let index = read::index(&choice);
         if choice.get("error").is_some() {
             self.fail();
         }
+
         let is_kept = self.keeps(index);
-        // Some gateways answer with one chunk that has the whole message.
-        let whole = || choice.get("message").filter(|_| self.bytes == 0);
-        if let Some(delta) = choice.get("delta").or_else(whole).filter(|_| is_kept) {
+        let delta = match choice.get("delta") {
+            // Some gateways answer with one chunk that has the whole message.
+            None if self.bytes == 0 => choice.get("message"),
+            delta => delta,
+        };
+        if let Some(delta) = delta.filter(|_| is_kept) {
             self.take_delta(delta)?;
         }
+
         if let Some(reason) = text(&choice, "finish_reason") {
             self.ended.insert(index);
             if self.ended.len() > MAX_CHOICES {
@@ -185,7 +191,9 @@ impl ChunkFold {
             Some(kept) if kept < index || self.is_over() => false,
             _ => {
                 self.kept = Some(index);
-                (self.fields, self.calls, self.bytes) = (Fields::default(), Calls::default(), 0);
+                self.fields = Fields::default();
+                self.calls = Calls::default();
+                self.bytes = 0;
                 self.finish_reason = None;
                 true
             }
@@ -197,6 +205,7 @@ impl ChunkFold {
             // The parts before the error form a partial reply. Between them and this part, others may be missing.
             return Ok(());
         }
+
         self.bytes = self.bytes.saturating_add(size(delta));
         if self.bytes > MAX_BYTES {
             return Err(TooLarge);
@@ -205,6 +214,7 @@ impl ChunkFold {
             self.fail();
             return Ok(());
         };
+
         for (name, value) in members(&delta) {
             match &*name {
                 "role" => Self::take_role(value),
@@ -224,7 +234,7 @@ impl ChunkFold {
     fn take_role(json: &str) {
         let is_other = json.starts_with('"') && !matches!(json, "\"assistant\"" | "\"\"");
         if is_other {
-            role::warn_of_role();
+            read::warn_of_role();
         }
     }
 
@@ -266,10 +276,11 @@ impl FoldReply<Value> for ChunkFold {
     fn partial(&self) -> Option<Reply> {
         let mut fields = self.fields.clone();
         fields.end_texts();
-        let has_text = |name| fields.get(name).is_some_and(Node::has_content);
-        if !has_text("content") && !has_text("refusal") {
+        let texts = ["content", "refusal"].map(|name| fields.get(name));
+        if !texts.into_iter().flatten().any(Node::has_content) {
             return None;
         }
+
         let mut reply = self.with_message(message(&fields, None, |_, node| node.is_text()));
         reply.incomplete = true;
         Some(reply)

@@ -51,24 +51,19 @@
 //! The report then has [`NotStored::Interrupted`](crate::report::NotStored::Interrupted), and a warning is logged.
 //! The caller receives all items nevertheless.
 
-mod arguments;
 mod calls;
 mod fold;
-#[cfg(test)]
-mod fold_tests;
-mod half_pair;
 mod members;
 mod node;
 mod read;
-mod role;
-mod shape;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use self::read::reply_of_value;
 pub use self::{
     fold::ChunkFold,
-    half_pair::without_half_pair,
-    read::reply_of,
-    role::{assistant, warn_of_role},
+    members::without_half_pair,
+    read::{assistant, reply_of, warn_of_role},
 };
 
 /// The error for a stream that exceeds one of the [limits](self#limits).

@@ -1,16 +1,15 @@
 //! Finding the reply in a whole response.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::Value;
 use tower_chat_history_core::{
-    Usage,
+    ChatCompletions, Message, Usage,
     json::{self, Object},
     nested,
 };
 
-use super::{
-    members::{number, object, text},
-    role, shape,
-};
+use super::members::{number, object, text};
 use crate::{call::Reply, report::ResponseShape};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -40,29 +39,39 @@ fn of_text(body: &str) -> Reply {
         Ok(None) if json::entries(body).is_some() => return Reply::unreadable(ResponseShape::NoChoices),
         Ok(None) | Err(_) => return Reply::unreadable(ResponseShape::NotJson),
     };
-    let (model, usage) = (text(&response, "model"), response.get("usage").and_then(usage));
-    let mut reply = Reply { model, usage, ..Reply::default() };
+    let mut reply =
+        Reply { model: text(&response, "model"), usage: response.get("usage").and_then(usage), ..Reply::default() };
     let Some(choices) = response.entries("choices") else {
-        reply.unreadable = Some(shape::of_object(&response));
+        reply.unreadable = Some(shape(&response));
         return reply;
     };
+
     let choices = choices.into_iter().map(|choice| object(choice).ok().flatten());
-    // A missing index is 0. If several choices have the same index, the first of them is used.
-    let index = |choice: &Option<Object<'_>>| {
-        choice.as_ref().and_then(|choice| choice.get("index")).and_then(number).unwrap_or(0)
-    };
-    let Some(choice) = choices.min_by_key(index) else {
+    // If several choices have the same index, the first of them is used.
+    let Some(choice) = choices.min_by_key(|choice| choice.as_ref().map_or(0, index)) else {
         reply.unreadable = response.get("error").map(|_| ResponseShape::Error);
         return reply;
     };
-    let failed = choice.as_ref().is_some_and(|choice| choice.get("error").is_some());
-    reply.finish_reason = choice.as_ref().and_then(|choice| text(choice, "finish_reason"));
-    reply.messages =
-        choice.filter(|_| !failed).and_then(|choice| role::message(choice.get("message")?)).into_iter().collect();
-    if reply.messages.is_empty() {
-        reply.unreadable = Some(if failed { ResponseShape::Error } else { ResponseShape::NoMessage });
+
+    let Some(choice) = choice else {
+        reply.unreadable = Some(ResponseShape::NoMessage);
+        return reply;
+    };
+    reply.finish_reason = text(&choice, "finish_reason");
+    if choice.get("error").is_some() {
+        reply.unreadable = Some(ResponseShape::Error);
+        return reply;
+    }
+    match choice.get("message").and_then(message) {
+        Some(message) => reply.messages.push(message),
+        None => reply.unreadable = Some(ResponseShape::NoMessage),
     }
     reply
+}
+
+/// Returns the index of a choice. A missing one is 0.
+pub(super) fn index(choice: &Object<'_>) -> u64 {
+    choice.get("index").and_then(number).unwrap_or(0)
 }
 
 /// Returns the usage that the provider reported, or `None` for null, which most chunks of a stream contain.
@@ -76,13 +85,82 @@ pub(super) fn usage(json: &str) -> Option<Usage> {
     Some(usage)
 }
 
+/// Returns the shape of an object without choices.
+pub(super) fn shape(object: &Object<'_>) -> ResponseShape {
+    let kind = object.text("type").unwrap_or_default();
+    if object.get("error").is_some() {
+        ResponseShape::Error
+    } else if kind == "message" || kind.starts_with("message_") || kind.starts_with("content_block") {
+        ResponseShape::AnthropicMessage
+    } else if object.text("object").as_deref() == Some("response") || kind.starts_with("response.") {
+        ResponseShape::OpenAiResponse
+    } else if object.written("candidates").is_some() {
+        ResponseShape::GeminiResponse
+    } else if object.written("stopReason").is_some() && object.written("output").is_some() {
+        ResponseShape::BedrockConverse
+    } else if object.written("message").is_some() && object.written("done").is_some() {
+        ResponseShape::OllamaChat
+    } else {
+        ResponseShape::NoChoices
+    }
+}
+
+/// Returns a reply with the role `assistant`. Another role is replaced, with a warning. Nothing else changes.
+///
+/// If a reply were stored with the role `tool`, `user` or `system`, the conversation's next call would treat it as a
+/// tool result, a question or an instruction.
+///
+/// ```
+/// use tower_chat_history::{Message, Role, adapt::completion::assistant};
+///
+/// assert_eq!(assistant(Message::user("Hi")).json(), r#"{"role":"assistant","content":"Hi"}"#);
+/// ```
+#[must_use]
+pub fn assistant(message: Message) -> Message {
+    let is_chat = message.dialect().is_some_and(|dialect| dialect.name() == ChatCompletions::NAME);
+    if !is_chat || message.is_reply() {
+        return message;
+    }
+    warn_of_role();
+    with_role(message.json()).unwrap_or_else(|| Message::assistant(message.text()))
+}
+
+/// Returns the message of a response, unchanged if its role is `assistant`.
+fn message(json: &str) -> Option<Message> {
+    match Message::from_json(json) {
+        Ok(message) => Some(assistant(message)),
+        // Some compatible providers leave out the role, which can only be `assistant`.
+        Err(_) => with_role(json),
+    }
+}
+
+/// Returns the object with the role `assistant`. A missing role is added as the first member.
+fn with_role(json: &str) -> Option<Message> {
+    let object = Object::read(json)?;
+    if object.written("role").is_some() {
+        return Message::from_json(object.with("role", r#""assistant""#)).ok();
+    }
+    let comma = if object.members().is_empty() { "" } else { "," };
+    let members = json.trim_ascii_start().strip_prefix('{')?;
+    Message::from_json(format!(r#"{{"role":"assistant"{comma}{members}"#)).ok()
+}
+
+/// Warns that a provider gave a reply another role than `assistant`. It warns once per process, because such a provider
+/// gives each reply this role. The warning does not quote the role, which is text of the provider.
+pub fn warn_of_role() {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if !WARNED.swap(true, Ordering::Relaxed) {
+        tracing::warn!("a reply has a role other than `assistant`; such replies are stored with the role `assistant`");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn shape(body: &str) -> Option<&'static str> {
+    fn shape_of(body: &str) -> Option<&'static str> {
         let reply = reply_of(body.as_bytes());
         assert_eq!(reply.messages, [], "{body}");
         reply.unreadable.map(ResponseShape::name)
@@ -131,7 +209,7 @@ mod tests {
 
     #[test]
     fn an_empty_list_of_choices_is_readable() {
-        assert_eq!(shape(r#"{"choices":[]}"#), None);
+        assert_eq!(shape_of(r#"{"choices":[]}"#), None);
     }
 
     #[test]
@@ -156,7 +234,7 @@ mod tests {
             (r#"{"choices":[{"text":"a"}]}"#, "choice without a message"),
             (r#"{"choices":[7]}"#, "choice without a message"),
         ] {
-            assert_eq!(shape(body), Some(expected), "{body}");
+            assert_eq!(shape_of(body), Some(expected), "{body}");
         }
         assert_eq!(reply_of(b"\xff").unreadable, Some(ResponseShape::NotJson));
     }
@@ -173,6 +251,28 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let body = format!(r#"{{"x":{deep},"choices":[{{"message":{{"role":"user","content":"a","y":{deep}}}}}]}}"#);
         assert_eq!(reply_of(body.as_bytes()).message().unwrap().text(), "a");
-        assert_eq!(shape(&deep), Some("JSON without choices"));
+        assert_eq!(shape_of(&deep), Some("JSON without choices"));
+    }
+
+    #[test]
+    fn the_assistants_message_is_kept_byte_for_byte() {
+        let json = r#"{ "content":"\u00e4", "role" : "assistant","x":1.50 }"#;
+        assert_eq!(message(json).unwrap().json(), json);
+    }
+
+    #[test]
+    fn another_role_is_replaced_in_its_place() {
+        for role in ["\"user\"", "\"tool\"", "\"system\"", "null", "1"] {
+            let json = format!(r#"{{"x":1.50,"role":{role},"content":"a"}}"#);
+            assert_eq!(message(&json).unwrap().json(), r#"{"x":1.50,"role":"assistant","content":"a"}"#, "{role}");
+        }
+    }
+
+    #[test]
+    fn a_missing_role_is_added() {
+        assert_eq!(message(r#"{"content":"a"}"#).unwrap().json(), r#"{"role":"assistant","content":"a"}"#);
+        assert_eq!(message("{}").unwrap().json(), r#"{"role":"assistant"}"#);
+        assert_eq!(message("[]"), None);
+        assert_eq!(message("\"a\""), None);
     }
 }

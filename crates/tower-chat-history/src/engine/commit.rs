@@ -18,7 +18,7 @@ use super::Turn;
 use crate::{
     call::Reply,
     error::Unsaved,
-    report::{Outcome, TurnReport},
+    report::{TurnOutcome, TurnReport},
 };
 
 /// The save of one exchange. It runs once, and each holder of a clone can poll it.
@@ -32,7 +32,7 @@ pub(super) type Save = Shared<BoxFuture<'static, Arc<TurnReport>>>;
 ///
 /// It resolves to the turn's report, or to the error [`Unsaved`], which contains the reply. If there is nothing to
 /// store, because the reply has no message or the caller disabled storing, it resolves to the report (see
-/// [`Outcome`]).
+/// [`TurnOutcome`]).
 #[must_use = "futures do nothing unless polled; dropping a commit makes it a task"]
 pub struct Commit {
     save: Save,
@@ -80,8 +80,8 @@ impl Future for Commit {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let report = std::task::ready!(self.save.poll_unpin(context));
         Poll::Ready(match &report.outcome {
-            Outcome::Failed(error) => Err(Unsaved::new(self.reply(), Arc::clone(error))),
-            Outcome::Stored { .. } | Outcome::Duplicate { .. } | Outcome::NotStored(_) => Ok(report),
+            TurnOutcome::Failed(error) => Err(Unsaved::new(self.reply(), Arc::clone(error))),
+            TurnOutcome::Stored { .. } | TurnOutcome::Duplicate { .. } | TurnOutcome::NotStored(_) => Ok(report),
         })
     }
 }

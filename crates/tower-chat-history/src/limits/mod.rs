@@ -74,120 +74,17 @@
 //! - If the history cannot be loaded, and the model is called [without
 //!   it](crate::policy::OnLoadFailure::CallWithoutHistory), only sizes and rates are checked.
 
-mod amounts;
-mod counted;
-mod exceeded;
+mod error;
 mod quota;
-mod rate;
 mod rules;
-
-#[cfg(feature = "config")]
-use tower_chat_history_core::config::field;
+#[cfg(test)]
+mod tests;
 
 #[cfg(feature = "config")]
 pub(crate) use self::quota::QuotaRule;
-pub(crate) use self::{
-    amounts::Amounts,
-    rate::{Rate, admit},
-    rules::first_parts,
-};
+pub(crate) use self::rules::{Amounts, admit, first_parts};
 pub use self::{
-    exceeded::{LimitExceeded, LimitKind},
+    error::{LimitExceeded, LimitKind},
     quota::ConversationQuota,
-    rules::LimitRules,
+    rules::{LimitRules, Limits},
 };
-
-/// The limits of one conversation and its calls. The default is no limit. See the [module docs](self).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
-pub struct Limits {
-    #[cfg_attr(feature = "config", serde(deserialize_with = "field::some_positive"))]
-    max_message_bytes: Option<u64>,
-    #[cfg_attr(feature = "config", serde(deserialize_with = "field::some_positive"))]
-    max_input_bytes: Option<u64>,
-    max_tool_rounds: Option<u64>,
-    #[cfg_attr(feature = "config", serde(deserialize_with = "field::some_positive"))]
-    pub(crate) max_exchanges: Option<u64>,
-    #[cfg_attr(feature = "config", serde(deserialize_with = "field::some_positive"))]
-    max_conversation_bytes: Option<u64>,
-    calls_per_minute: Option<u32>,
-    #[cfg_attr(feature = "config", serde(deserialize_with = "rate::of_different_parts"))]
-    calls_per_minute_under: Vec<Rate>,
-}
-
-impl Limits {
-    /// Creates a value without limits.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the largest size of one message of the input, in bytes of its JSON. The default is no limit.
-    #[must_use]
-    pub const fn max_message_bytes(mut self, bytes: u64) -> Self {
-        self.max_message_bytes = Some(bytes);
-        self
-    }
-
-    /// Sets the largest size of the input, in bytes of the JSON of its messages. The default is no limit.
-    #[must_use]
-    pub const fn max_input_bytes(mut self, bytes: u64) -> Self {
-        self.max_input_bytes = Some(bytes);
-        self
-    }
-
-    /// Sets the largest number of rounds of tool calls in one turn. A call that would send the results of a further
-    /// round is refused. A reply that the provider paused is no round. The default is no limit.
-    #[must_use]
-    pub const fn max_tool_rounds(mut self, rounds: u64) -> Self {
-        self.max_tool_rounds = Some(rounds);
-        self
-    }
-
-    /// Sets the largest number of exchanges of a conversation. At this number, no further turn begins. Exchanges that a
-    /// [retention](crate::Retention) or a prune removed do not count. The default is no limit.
-    ///
-    /// A retention prunes only after an exchange is stored. If the limit is not larger than the number of exchanges
-    /// that the retention lets a log have between two prunes, a full conversation is never pruned, and stays full.
-    #[must_use]
-    pub const fn max_exchanges(mut self, exchanges: u64) -> Self {
-        self.max_exchanges = Some(exchanges);
-        self
-    }
-
-    /// Sets the largest size of a conversation, in bytes of the JSON of its messages. Messages that were removed do
-    /// not count. The size of the reply is not known before the call, so the last reply can exceed the limit. The
-    /// default is no limit.
-    #[must_use]
-    pub const fn max_conversation_bytes(mut self, bytes: u64) -> Self {
-        self.max_conversation_bytes = Some(bytes);
-        self
-    }
-
-    /// Sets the rate of calls in one conversation. This number of calls may begin at once. After that, one more may
-    /// begin in each further 60 seconds divided by this number. 0 refuses all calls. The default is no limit.
-    #[must_use]
-    pub const fn calls_per_minute(mut self, calls: u32) -> Self {
-        self.calls_per_minute = Some(calls);
-        self
-    }
-
-    /// Sets the [rate](Self::calls_per_minute) of calls in all conversations together whose ids begin with the same
-    /// parts, for example with the same tenant for one part. With 0 parts, these are all conversations. An id that has
-    /// fewer parts stands for itself. Each number of parts has its own rate, and all of them apply. Only calls to which
-    /// the same [rule](LimitRules) applies count together. The default is no limit.
-    #[must_use]
-    pub fn calls_per_minute_under(mut self, parts: usize, calls: u32) -> Self {
-        self.calls_per_minute_under.retain(|rate| rate.parts != parts);
-        self.calls_per_minute_under.push(Rate { parts, calls });
-        self
-    }
-
-    /// Returns the rates, in calls per minute, each with the number of parts by which it is counted, or with `None` for
-    /// that of each conversation.
-    pub(crate) fn rates(&self) -> impl Iterator<Item = (Option<usize>, u32)> {
-        let own = self.calls_per_minute.map(|calls| (None, calls));
-        let shared = self.calls_per_minute_under.iter().map(|rate| (Some(rate.parts), rate.calls));
-        own.into_iter().chain(shared)
-    }
-}

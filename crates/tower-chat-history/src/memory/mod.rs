@@ -1,9 +1,7 @@
 //! A store in the memory of this process.
 
-mod erase;
 mod log;
 mod order;
-mod space;
 
 use std::{
     collections::{HashMap, hash_map::RandomState},
@@ -14,17 +12,24 @@ use std::{
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, Fork, ForkTo, Forked, HistoryStore,
-    Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, ByStore, Compact, CompactOutcome, ConversationId, Cursor, Derived, Erase, ErasedPage, Fork,
+    ForkTo, Forked, HistoryStore, Incarnation, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load,
+    Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
 };
 
-use self::{log::Log, order::Order, space::Space};
+use self::{
+    log::{Log, Space},
+    order::Order,
+};
 
 /// The number of shards. With 64, threads rarely wait for the same lock, and a small store has little overhead.
 const SHARDS: usize = 64;
 
 /// The limit, divided by this number, is the limit on the memory of remembered erasures.
 const ERASURES: usize = 16;
+
+/// The largest number of conversations in a page of a listing or an erasure, so that no call takes long.
+const PAGE: usize = 256;
 
 /// A store in the memory of this process, for tests, demos, and services whose conversations may be lost.
 ///
@@ -99,8 +104,8 @@ impl MemoryStore {
     pub fn with_limit(bytes: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         let order = Mutex::new(Order::new(bytes / ERASURES));
-        let (hasher, space) = (RandomState::new(), Space::new(bytes));
-        Self { shared: Arc::new(Shared { shards, order, hasher, space }) }
+        let shared = Shared { shards, order, hasher: RandomState::new(), space: Space::new(bytes) };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Returns the limit, in bytes of memory.
@@ -126,7 +131,8 @@ impl MemoryStore {
         one: &ConversationId,
         other: &ConversationId,
     ) -> (MutexGuard<'_, Shard>, Option<MutexGuard<'_, Shard>>) {
-        let (one, other) = (self.shard_index(one), self.shard_index(other));
+        let one = self.shard_index(one);
+        let other = self.shard_index(other);
         if one > other {
             let lower = self.shard_at(other);
             return (self.shard_at(one), Some(lower));
@@ -160,6 +166,17 @@ impl MemoryStore {
         self.shared.space.give_back(removed.bytes());
         Some(removed)
     }
+
+    /// Erases a conversation, if there is one and it is as expected. Returns the numbers of what was removed.
+    fn erase_one(&self, id: &ConversationId, expect: impl FnOnce(Revision) -> bool) -> Option<Removed> {
+        let log = {
+            let mut shard = self.shard(id);
+            shard.get(id).filter(|log| expect(log.revision()))?;
+            self.remove(&mut shard, id)?
+        };
+        // The log is dropped after the lock, because dropping a long log takes time.
+        Some(log.numbers())
+    }
 }
 
 impl Default for MemoryStore {
@@ -189,6 +206,7 @@ impl HistoryStore for MemoryStore {
             }
             return log.append(append, space);
         }
+
         let mut order = self.order();
         order.check(id, append.since)?;
         let (log, appended) = Log::begin(id, append, space)?;
@@ -244,6 +262,7 @@ impl Truncate for MemoryStore {
             }
             (truncated, tail, removed)
         };
+
         // The exchanges are dropped after the lock, because dropping many of them takes time.
         self.shared.space.give_back(tail.bytes());
         drop(removed);
@@ -294,6 +313,84 @@ impl Fork for MemoryStore {
         let copies = other.as_deref_mut().unwrap_or(&mut shard);
         copies.insert(to.id, copy);
         Ok(forked)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl List for MemoryStore {
+    async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+        let (ids, next) = self.order().page(under, after, limit.min(PAGE));
+
+        let mut conversations = Vec::with_capacity(ids.len());
+        for id in ids {
+            let shard = self.shard(&id);
+            // It may have been deleted in the meantime.
+            if let Some(log) = shard.get(&id) {
+                conversations.push(log.listed(id.clone()));
+            }
+        }
+        Ok(Listing::new(conversations, next))
+    }
+
+    async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
+        Ok(self.shard(id).get(id).map(|log| log.listed(id.clone())))
+    }
+
+    async fn set_labels(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        replaces: LabelsVersion,
+        labels: Labels,
+    ) -> Result<LabelsOutcome, StoreError> {
+        let mut shard = self.shard(id);
+        shard.get_mut(id).ok_or(StoreError::Gone)?.set_labels(incarnation, replaces, labels, &self.shared.space)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Erase for MemoryStore {
+    async fn bar(&self, under: &Prefix) -> Result<(), StoreError> {
+        self.order().record(under);
+        Ok(())
+    }
+
+    async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
+        let (ids, next) = self.order().page(under, after, limit.min(PAGE));
+        let mut removed = Removed::default();
+        for id in &ids {
+            removed += self.erase_one(id, |_| true).unwrap_or_default();
+        }
+        Ok(ErasedPage::new(ByStore::of(self.system(), removed), next))
+    }
+
+    async fn erase_if(&self, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, StoreError> {
+        Ok(self.erase_one(id, |current| current == revision))
+    }
+
+    async fn count(&self, under: &Prefix) -> Result<ByStore, StoreError> {
+        let mut count = Removed::default();
+        let mut after = None;
+        loop {
+            let (ids, next) = self.order().page(under, after.as_ref(), PAGE);
+            for id in &ids {
+                if let Some(log) = self.shard(id).get(id) {
+                    count += log.numbers();
+                }
+            }
+            if next.is_none() {
+                return Ok(ByStore::of(self.system(), count));
+            }
+            after = next;
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Does nothing: the store has no files.
+    async fn scrub(&self) -> Result<Scrubbed, StoreError> {
+        Ok(Scrubbed::default())
     }
 }
 

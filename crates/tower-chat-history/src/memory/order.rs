@@ -65,13 +65,15 @@ impl Order {
         after: Option<&Cursor>,
         limit: usize,
     ) -> (Vec<ConversationId>, Option<Cursor>) {
-        let (keys, limit) = (KeyRange::new(under, after), limit.max(1));
-        let exact = keys.exact.as_ref().and_then(|id| self.ids.get(id));
+        let limit = limit.max(1);
+        let keys = KeyRange::new(under, after);
+        let mut ids: Vec<_> = keys.exact.as_ref().and_then(|id| self.ids.get(id)).cloned().into_iter().collect();
         // A range whose start is not before its end would panic.
-        let is_range = !keys.is_range_empty();
-        let longer = || self.ids.range::<str, _>((Excluded(keys.after.as_str()), Excluded(keys.before.as_str())));
-        let ids = exact.into_iter().chain(is_range.then(longer).into_iter().flatten());
-        let mut ids: Vec<_> = ids.take(limit.saturating_add(1)).cloned().collect();
+        if !keys.is_range_empty() {
+            let longer = self.ids.range::<str, _>((Excluded(keys.after.as_str()), Excluded(keys.before.as_str())));
+            ids.extend(longer.take(limit.saturating_add(1) - ids.len()).cloned());
+        }
+
         let more = ids.len() > limit;
         ids.truncate(limit);
         let next = ids.last().filter(|_| more).cloned().map(Cursor::after);

@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 
 use super::ResponseFuture;
 use crate::{
-    adapt::{AdaptRequest, Asked, Draft, Opened, Prompt, ReadResponse},
+    adapt::{AdaptRequest, CallFacts, Draft, OpenRequest, Prompt, ReadResponse},
     engine::{Engine, Step},
     error::BoxError,
 };
@@ -91,8 +91,8 @@ where
                 }
             };
             let (input, mut draft) = match opened {
-                Opened::Turn(input, draft) => (input, draft),
-                Opened::PassThrough(request) => {
+                OpenRequest::Turn(input, draft) => (input, draft),
+                OpenRequest::PassThrough(request) => {
                     if must_be_ready {
                         poll_fn(|context| inner.poll_ready(context)).await.map_err(Into::into)?;
                     }
@@ -130,7 +130,7 @@ where
                     inner.call(sent.request).await
                 };
                 let read = match called.instrument(span).await.map_err(Into::into) {
-                    Ok(response) => adapter.read(response, Asked::of(&turn).repairable(again.is_some())).await,
+                    Ok(response) => adapter.read(response, CallFacts::of(&turn).repairable(again.is_some())).await,
                     Err(error) => Err(error),
                 };
                 let read = match read {

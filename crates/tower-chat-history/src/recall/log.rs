@@ -67,16 +67,19 @@ impl Recall for LogRecall {
             allowance: request.allowance,
             cost: request.cost,
         };
+
         let mut search = self.search.clone().dialect(request.dialect);
         if search.covers_others(request.conversation) {
             // The messages that are found must be read in the rest of the time.
             search = search.time_for_others(request.timeout / 2, sleep);
         }
+
         let found = match search.search(ask).await? {
             Searched::Found(found) => found,
             Searched::Gone => return Err(StoreError::Gone.into()),
             _ => return Ok(Recollection { conversations: 0, ..Recollection::nothing() }),
         };
+
         warn(&found);
         Ok(Recollection {
             recalled: found.recalled,
@@ -146,7 +149,8 @@ mod tests {
 
     /// A log that names a dog at its beginning.
     async fn log() -> (MemoryStore, ConversationId, Revision) {
-        let (store, id) = (MemoryStore::new(), ConversationId::new(["ann"]).unwrap());
+        let store = MemoryStore::new();
+        let id = ConversationId::new(["ann"]).unwrap();
         let mut messages = vec![Message::user("My dog is called Rex."), Message::assistant("A good name!")];
         let turn = |n: usize| [Message::user(format!("Chapter {n}")), Message::assistant("Read.")];
         messages.extend((0..100).flat_map(turn));
@@ -228,7 +232,8 @@ mod tests {
         let (store, id, revision) = log().await;
         let recall = LogRecall::new(store.clone());
         store.delete(&id).await.unwrap();
-        let (input, cost) = ([Message::user("What is my dog called?")], |message: &Message| message.bytes() as u64);
+        let input = [Message::user("What is my dog called?")];
+        let cost = |message: &Message| message.bytes() as u64;
         let request = RecallRequest::new(&id, Some(revision), BEFORE, &input, 500, &cost);
         assert_eq!(recall.recall(request).await.unwrap_err().kind(), StoreError::Gone.kind());
         assert!(!recall.prepare(PrepareRequest::new(&id, revision, BEFORE)).await.unwrap(), "nothing is left to do");

@@ -33,8 +33,8 @@ use crate::error::BoxError;
 ///
 /// // In place of a client of an embedding model.
 /// let model = tower::service_fn(|texts: Vec<String>| async move {
-///     let vector = |text: &String| vec![text.len() as f32, 1.0];
-///     Ok::<Vec<Vec<f32>>, std::io::Error>(texts.iter().map(vector).collect())
+///     let vectors = texts.iter().map(|text| vec![text.len() as f32, 1.0]).collect();
+///     Ok::<Vec<Vec<f32>>, std::io::Error>(vectors)
 /// });
 /// let embedder = ServiceEmbedder::new(model);
 ///

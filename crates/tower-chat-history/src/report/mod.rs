@@ -4,28 +4,26 @@
 //! every turn that began. A [`ReportHandle`] receives the report of one call
 //! ([`InConversation::with_report`](crate::InConversation::with_report)).
 
-mod handle;
-mod recall;
-mod shape;
 mod summary;
-mod tokens;
-mod translation;
 
-use std::sync::Arc;
-
-use tower_chat_history_context::{budget::WindowSource, plan::TranscriptError};
-use tower_chat_history_core::{ConversationId, ExchangeId, Revision, Seq};
-
-pub(crate) use self::handle::ReportSender;
-pub use self::{
-    handle::ReportHandle,
-    recall::{RecallOutcome, RecallReport},
-    shape::ResponseShape,
-    summary::{SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
-    tokens::TurnTokens,
-    translation::TranslationReport,
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
 };
-use crate::error::SaveError;
+
+use futures_channel::oneshot;
+use futures_util::FutureExt as _;
+use tower_chat_history_context::{
+    budget::{PromptTokens, Trimming, WindowSource},
+    plan::TranscriptError,
+};
+use tower_chat_history_core::{ConversationId, ExchangeId, LeftOut, Revision, Seq};
+
+pub use self::summary::{SummaryCost, SummaryError, SummaryOutcome, SummaryReport};
+use crate::{error::SaveError, recall::RecallError};
 
 /// The report of one turn. It contains ids and sizes, but no message text.
 #[derive(Clone, Debug)]
@@ -91,7 +89,7 @@ pub struct TurnReport {
     /// came in between.
     pub since_last: Option<SinceLast>,
     /// The outcome of the turn's save.
-    pub outcome: Outcome,
+    pub outcome: TurnOutcome,
 }
 
 /// The changes of a conversation's compaction between two turns, in exchanges of the log.
@@ -117,8 +115,8 @@ impl TurnReport {
     #[must_use]
     pub const fn revision(&self) -> Option<Revision> {
         match &self.outcome {
-            Outcome::Stored { revision, .. } | Outcome::Duplicate { revision, .. } => Some(*revision),
-            Outcome::NotStored(_) | Outcome::Failed(_) => None,
+            TurnOutcome::Stored { revision, .. } | TurnOutcome::Duplicate { revision, .. } => Some(*revision),
+            TurnOutcome::NotStored(_) | TurnOutcome::Failed(_) => None,
         }
     }
 
@@ -126,7 +124,7 @@ impl TurnReport {
     /// save.
     #[must_use]
     pub const fn is_moved(&self) -> bool {
-        matches!(self.outcome, Outcome::Stored { moved: true, .. })
+        matches!(self.outcome, TurnOutcome::Stored { moved: true, .. })
     }
 
     /// Returns the part of the prompt that failed or did not fit, if the turn continued without it: the history, a
@@ -151,10 +149,88 @@ impl TurnReport {
     #[must_use]
     pub fn save_error(&self) -> Option<&SaveError> {
         match &self.outcome {
-            Outcome::Failed(error) => Some(error),
-            Outcome::Stored { .. } | Outcome::Duplicate { .. } | Outcome::NotStored(_) => None,
+            TurnOutcome::Failed(error) => Some(error),
+            TurnOutcome::Stored { .. } | TurnOutcome::Duplicate { .. } | TurnOutcome::NotStored(_) => None,
         }
     }
+}
+
+/// The token counts of a turn: the sizes of the prompt's parts, and of the parts that were left out to make it fit.
+/// Unless stated otherwise, sizes are in tokens as the turn's counter counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct TurnTokens {
+    /// The size of the prompt that was sent.
+    pub prompt: PromptTokens,
+    /// The largest allowed size of the prompt: the context window minus the reply reserve, in tokens of the counter,
+    /// with the [correction](Self::calibration). `u64::MAX` if there is no limit.
+    pub limit: u64,
+    /// The reply reserve, in tokens as the provider counts them.
+    pub reply_reserve: u64,
+    /// The value, in tokens, to which the request's own reply limit was lowered, if that was necessary.
+    pub reply_limit: Option<u32>,
+    /// The number of messages that this turn left out. Messages that earlier compactions left out are not included.
+    pub evicted_messages: usize,
+    /// The number of tokens that this turn removed: those of these messages, and those that clearing saved in tool
+    /// results.
+    pub evicted_tokens: u64,
+    /// The reason why the window had to be made smaller, and the way in which this was done.
+    pub trimming: Trimming,
+    /// The size of the [cached prefix](crate::glossary): the tokens at the beginning of this prompt that also begin
+    /// the previous prompt of the conversation in this process. A provider's prefix cache can serve them. `None` for
+    /// the first prompt, and if nothing observes the turn (no subscriber, hook, handle or meter).
+    pub cached_prefix: Option<u64>,
+    /// True if this turn planned a new compaction, which is stored with the exchange and applies to later calls. Two
+    /// compactions do not count: one that was stored with a [summary](TurnReport::summary) before the call, and
+    /// one that is stored after the reply, which the [next report](TurnReport::since_last) shows.
+    pub compacted: bool,
+    /// True if a part was left out of this prompt only: the compaction for later calls leaves out less.
+    pub for_this_call: bool,
+    /// The [calibration](crate::ContextBudget::calibrate) factor, learned from the usage that the provider reported in
+    /// this conversation: provider tokens per counted token, in a prompt of the largest size. It is from 1 to 1.5, and
+    /// from 0.8 to 2 if the counter is an [estimate](crate::tokens::TokenCounter::is_estimate). It is 1 before the
+    /// first report, and if the prompt fits only without the correction.
+    pub calibration: f64,
+    /// The prompt's size in tokens, as the provider reported it.
+    pub reported: Option<u64>,
+}
+
+impl TurnTokens {
+    /// Returns the prompt's size in tokens before this turn left anything out. Messages that earlier compactions left
+    /// out are not included.
+    #[must_use]
+    pub const fn before(&self) -> u64 {
+        self.prompt.total().saturating_add(self.evicted_tokens)
+    }
+
+    /// Returns the [cached prefix](Self::cached_prefix) as a share of the prompt, from 0 to 1.
+    #[must_use]
+    pub fn cached_prefix_ratio(&self) -> Option<f64> {
+        // The casts are exact: numbers of tokens are far below 2^53.
+        let total = self.prompt.total();
+        self.cached_prefix.filter(|_| total > 0).map(|cached_prefix| cached_prefix as f64 / total as f64)
+    }
+
+    /// Returns the relative error of the prompt's token count: 0.1 means that the provider counted 10% more tokens
+    /// than the counter.
+    #[must_use]
+    pub fn estimate_error(&self) -> Option<f64> {
+        let counted = self.prompt.total();
+        self.reported.filter(|_| counted > 0).map(|reported| reported as f64 / counted as f64 - 1.0)
+    }
+}
+
+/// The exchanges in a turn's prompt that are stored in another [dialect](crate::dialect) than that of the call, and were
+/// translated ([`OnOtherDialect::Translate`](crate::policy::OnOtherDialect::Translate)). Exchanges that a cut or the
+/// budget leaves out do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TranslationReport {
+    /// The number of exchanges of which the prompt has a translated message.
+    pub exchanges: usize,
+    /// The parts that were left out of them, because only the other provider can use them, or because the dialect of
+    /// the call has no form for them.
+    pub left_out: LeftOut,
 }
 
 /// The result of loading a conversation's history.
@@ -215,7 +291,7 @@ impl Fallback {
 /// The outcome of an exchange's save.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum TurnOutcome {
     /// The exchange is in the log.
     Stored {
         /// The log's revision after the save.
@@ -242,7 +318,7 @@ pub enum Outcome {
     Failed(Arc<SaveError>),
 }
 
-impl Outcome {
+impl TurnOutcome {
     /// Returns a short constant name for metrics and spans. For [`NotStored`](Self::NotStored), it is the name of the
     /// reason.
     #[must_use]
@@ -287,4 +363,175 @@ pub enum NotStored {
     CallFailed,
     /// The turn was dropped before its reply was complete, for example because its caller left.
     Abandoned,
+}
+
+/// The shape of a response that an adapter cannot read as a chat completion. It contains no text of the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ResponseShape {
+    /// A message or an event of Anthropic's Messages API.
+    AnthropicMessage,
+    /// A response or an event of Gemini's own API.
+    GeminiResponse,
+    /// A response or an event of OpenAI's Responses API.
+    OpenAiResponse,
+    /// A response of Amazon Bedrock's Converse API.
+    BedrockConverse,
+    /// A response of Ollama's own chat API.
+    OllamaChat,
+    /// An error, of the whole response or of the choice that would be stored.
+    Error,
+    /// JSON of an unknown kind, without choices.
+    NoChoices,
+    /// A choice without a message.
+    NoMessage,
+    /// A value with more than [128 levels](crate::adapt::nested::MAX_LEVELS) of lists and objects.
+    TooDeep,
+    /// A body that is not JSON.
+    NotJson,
+    /// A body whose content type is neither that of JSON nor that of events.
+    ContentType,
+    /// A body with a content encoding that the HTTP client has not decoded.
+    Encoded,
+    /// A body that is larger than the adapter reads.
+    TooLarge,
+    /// A response to a call of which the adapter does not know how its response is read.
+    UnknownCall,
+}
+
+impl ResponseShape {
+    /// Returns a short constant name for logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AnthropicMessage => "Anthropic message",
+            Self::GeminiResponse => "Gemini response",
+            Self::OpenAiResponse => "OpenAI response",
+            Self::BedrockConverse => "Bedrock Converse response",
+            Self::OllamaChat => "Ollama chat response",
+            Self::Error => "error",
+            Self::NoChoices => "JSON without choices",
+            Self::NoMessage => "choice without a message",
+            Self::TooDeep => "JSON of too many levels",
+            Self::NotJson => "not JSON",
+            Self::ContentType => "body of another content type",
+            Self::Encoded => "encoded body",
+            Self::TooLarge => "body over the size limit",
+            Self::UnknownCall => "response to an unknown call",
+        }
+    }
+}
+
+impl fmt::Display for ResponseShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The report of the [recall](crate::recall) of one turn. It contains sizes, and no message text.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RecallReport {
+    /// The outcome.
+    pub outcome: RecallOutcome,
+    /// The number of exchanges of which messages were shown.
+    pub exchanges: usize,
+    /// The number of messages that were shown.
+    pub messages: usize,
+    /// The size of the recalled messages in the prompt, in tokens.
+    pub tokens: u64,
+    /// The largest allowed size, in tokens.
+    pub allowance: u64,
+    /// The score of the best message that was found. Scores of different searches cannot be compared.
+    pub best_score: Option<f64>,
+    /// The number of conversations that were searched. It is greater than 1 only if the search
+    /// [covers](crate::recall::Recall::covers_others) other conversations, and 0 if the search failed.
+    pub conversations: u32,
+    /// The number of other conversations that could not be searched, or not in time. Nothing of them was shown.
+    pub failed_conversations: u32,
+    /// `true` if there are so many other conversations that newer ones may have been left out.
+    pub is_incomplete: bool,
+    /// The duration of the search.
+    pub took: Duration,
+}
+
+/// The outcome of a search for messages to show again.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum RecallOutcome {
+    /// Messages were shown.
+    Shown,
+    /// Nothing mattered enough.
+    Nothing,
+    /// The search failed, and the model was called without recalled messages.
+    Failed(Arc<RecallError>),
+}
+
+impl RecallOutcome {
+    /// Returns a short constant name for metrics and spans.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Shown => "shown",
+            Self::Nothing => "nothing",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    /// Returns the name of the kind of error, if the search failed.
+    #[must_use]
+    pub fn error_kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Failed(error) => Some(error.kind()),
+            Self::Shown | Self::Nothing => None,
+        }
+    }
+}
+
+/// Receives a call's [`TurnReport`].
+///
+/// The handle resolves when the turn ends: for a unary call after the save, and for a stream after the save at its
+/// end, or after its drop. It resolves to `None` if the call failed or was dropped: the caller then has the error, or
+/// has left. If a call is cloned and retried, its one handle receives the report of the first attempt that does not
+/// fail.
+pub struct ReportHandle(oneshot::Receiver<Arc<TurnReport>>);
+
+/// The sender of a [`ReportHandle`], shared by the clones of a call.
+#[derive(Clone)]
+pub(crate) struct ReportSender(Arc<Mutex<Option<oneshot::Sender<Arc<TurnReport>>>>>);
+
+impl ReportSender {
+    pub(crate) fn send(&self, report: Arc<TurnReport>) {
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            // The caller may have dropped the handle.
+            let _ = sender.send(report);
+        }
+    }
+}
+
+impl ReportHandle {
+    pub(crate) fn new() -> (ReportSender, Self) {
+        let (sender, receiver) = oneshot::channel();
+        (ReportSender(Arc::new(Mutex::new(Some(sender)))), Self(receiver))
+    }
+
+    /// Returns the report if the turn has already ended, without waiting.
+    pub fn now(&mut self) -> Option<Arc<TurnReport>> {
+        self.0.try_recv().ok().flatten()
+    }
+}
+
+impl Future for ReportHandle {
+    type Output = Option<Arc<TurnReport>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll_unpin(context).map(Result::ok)
+    }
+}
+
+impl fmt::Debug for ReportHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReportHandle").finish_non_exhaustive()
+    }
 }

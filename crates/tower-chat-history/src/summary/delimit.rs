@@ -1,6 +1,11 @@
-//! Removing a delimiter from the text that it delimits.
+//! Delimiters that the text between them cannot contain: by removing them from it, and by a mark in them.
 
-use std::{borrow::Cow, collections::VecDeque};
+use std::{borrow::Cow, collections::VecDeque, fmt::Write as _};
+
+use sha2::{Digest as _, Sha256};
+
+/// The placeholder for the mark in the text around a summary.
+pub(super) const PLACEHOLDER: &str = "{mark}";
 
 /// The candidates for replacing the first character of a delimiter. The first candidate that does not occur in the
 /// delimiter is used. A replacement can therefore not form a new delimiter.
@@ -11,10 +16,11 @@ const REPLACEMENTS: [char; 3] = ['\u{2039}', '\u{fffd}', '?'];
 /// The comparison is loose, because a model may read a variant of the delimiter as the delimiter. It ignores case,
 /// white space, invisible characters, and the text between a tag's name and its end. Full-width and similar
 /// characters are treated as `<`, `>` and `/`. No list of similar characters is complete, so delimiters also have a
-/// [mark](super::mark). A blank delimiter has no occurrences.
+/// [mark]. A blank delimiter has no occurrences.
 pub(super) fn defuse<'a>(text: &'a str, delimiter: &str) -> Cow<'a, str> {
     let sought = sought(delimiter);
     let replacement = REPLACEMENTS.into_iter().find(|c| !sought.contains(c)).unwrap_or('_');
+
     let mut defused = String::new();
     let mut copied = 0;
     for at in occurrences(text, &sought) {
@@ -22,6 +28,7 @@ pub(super) fn defuse<'a>(text: &'a str, delimiter: &str) -> Cow<'a, str> {
         defused.push(replacement);
         copied = at + text[at..].chars().next().map_or(0, char::len_utf8);
     }
+
     if defused.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -36,7 +43,9 @@ fn occurrences(text: &str, sought: &[char]) -> Vec<usize> {
         return Vec::new();
     }
     let fallback = fallbacks(sought);
-    let (mut found, mut matched) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut matched = 0;
+
     // The positions of the last visible characters, at most as many as are sought.
     let mut positions = VecDeque::with_capacity(sought.len());
     for (at, c) in text.char_indices() {
@@ -56,7 +65,8 @@ fn occurrences(text: &str, sought: &[char]) -> Vec<usize> {
 
 /// Returns, for each prefix of `sought`, the length of the longest proper prefix of it that is also a suffix of it.
 fn fallbacks(sought: &[char]) -> Vec<usize> {
-    let (mut fallback, mut matched) = (vec![0], 0);
+    let mut fallback = vec![0];
+    let mut matched = 0;
     for c in &sought[1..] {
         matched = next(sought, &fallback, matched, *c);
         fallback.push(matched);
@@ -93,7 +103,7 @@ fn visible_char(c: char) -> Option<char> {
 
 /// Returns the plain form of a character: in lower case, and as ASCII if it is another form of an ASCII
 /// character. Returns `None` if it is invisible.
-pub(super) fn folded(c: char) -> Option<char> {
+fn folded(c: char) -> Option<char> {
     let plain = match c {
         // Full width.
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
@@ -128,6 +138,48 @@ const fn is_ignorable(c: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e0fff}'
     )
+}
+
+/// Returns sixteen hexadecimal digits that occur in none of the texts. Upper and lower case are the same, and
+/// characters between the digits that are not ASCII letters or digits are ignored.
+///
+/// The digits are the beginning of a hash of the texts. Therefore the same texts have the same mark in every process,
+/// and the author of a text cannot include its mark. If a text contains it by chance, the next hash is used.
+pub(super) fn mark(texts: &[&str]) -> String {
+    first_unused(texts, |number| hash(texts, number))
+}
+
+/// Returns the first of the marks that occurs in no text.
+fn first_unused(texts: &[&str], mark: impl Fn(u64) -> String) -> String {
+    let squeezed: Vec<String> = texts.iter().map(|text| squeezed(text)).collect();
+    let mut number = 0;
+    loop {
+        let mark = mark(number);
+        if !squeezed.iter().any(|text| text.contains(&mark)) {
+            return mark;
+        }
+        // No text can contain all marks, so this loop ends. In practice, it ends with the first mark.
+        number += 1;
+    }
+}
+
+fn hash(texts: &[&str], number: u64) -> String {
+    let mut hash = Sha256::new();
+    hash.update(number.to_le_bytes());
+    for text in texts {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    }
+    hash.finalize().iter().take(8).fold(String::with_capacity(16), |mut mark, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(mark, "{byte:02x}");
+        mark
+    })
+}
+
+/// Returns only the ASCII letters and digits of a text, normalized and in lower case.
+fn squeezed(text: &str) -> String {
+    text.chars().filter_map(folded).filter(char::is_ascii_alphanumeric).collect()
 }
 
 #[cfg(test)]
@@ -186,6 +238,30 @@ mod tests {
             let sought: String = sought(&delimiter).into_iter().collect();
             prop_assert!(sought.is_empty() || !squeezed.contains(&sought), "{defused:?}");
             prop_assert_eq!(defused.chars().count(), text.chars().count());
+        }
+    }
+
+    #[test]
+    fn a_mark_depends_only_on_the_texts() {
+        assert_eq!(mark(&["a", "b"]), mark(&["a", "b"]));
+        assert_eq!(mark(&["a", "b"]).len(), 16);
+        for other in [["ab", ""], ["b", "a"], ["a", "b "]] {
+            assert_ne!(mark(&["a", "b"]), mark(&other));
+        }
+    }
+
+    #[test]
+    fn a_mark_that_occurs_in_a_text_is_skipped() {
+        let marks = |number: u64| format!("{number:016x}");
+        let text = "0000 0000-0000_0000 \u{ff10}000\u{200b}0000 0000 0001";
+        assert_eq!(first_unused(&["a", text], marks), "0000000000000002");
+    }
+
+    proptest! {
+        #[test]
+        fn a_mark_occurs_in_no_text(text in "\\PC{0,200}", other in "[0-9a-f]{0,400}") {
+            let mark = mark(&[&text, &other]);
+            prop_assert!(!squeezed(&text).contains(&mark) && !squeezed(&other).contains(&mark));
         }
     }
 }

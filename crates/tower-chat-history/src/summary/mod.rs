@@ -56,16 +56,15 @@
 
 mod delimit;
 mod format;
-mod mark;
 mod options;
 mod prompt;
 mod rolling;
-mod said;
 mod service;
-mod shorten;
 #[cfg(test)]
 mod tests;
 mod transcript;
+#[cfg(test)]
+mod transcript_tests;
 
 use std::{borrow::Cow, error::Error, fmt, sync::Arc};
 
@@ -74,7 +73,7 @@ use tower_chat_history_core::{Message, Usage};
 
 #[cfg(feature = "config")]
 pub(crate) use self::options::SummaryOptions;
-pub(crate) use self::rolling::{Rolled, Rolling};
+pub(crate) use self::rolling::{NewSummary, Rolling};
 pub use self::{
     format::SummaryFormat,
     options::{Summaries, SummarizeWhen},
@@ -115,7 +114,7 @@ pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns any error. No summary is then made, and the window is trimmed without it. A summarizer need not check
     /// the length of its answer: the caller checks it.
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError>;
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError>;
 }
 
 #[async_trait]
@@ -132,7 +131,7 @@ impl<S: Summarizer + ?Sized> Summarizer for Arc<S> {
         (**self).error_type(error)
     }
 
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         (**self).summarize(request).await
     }
 }
@@ -173,7 +172,7 @@ impl fmt::Debug for SummaryRequest {
 /// The output of a summarizer. Its `Debug` output shows sizes, not text.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Summarized {
+pub struct SummaryResponse {
     /// The summary.
     pub text: String,
     /// True if the text is complete. False if the answer reached its token limit: the caller then requests a shorter
@@ -185,7 +184,7 @@ pub struct Summarized {
     pub usage: Option<Usage>,
 }
 
-impl Summarized {
+impl SummaryResponse {
     /// Returns a finished summary.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
@@ -193,9 +192,9 @@ impl Summarized {
     }
 }
 
-impl fmt::Debug for Summarized {
+impl fmt::Debug for SummaryResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Summarized")
+        f.debug_struct("SummaryResponse")
             .field("bytes", &self.text.len())
             .field("finished", &self.finished)
             .field("model", &self.model)
@@ -212,6 +211,6 @@ mod debug_tests {
     fn debug_shows_no_text() {
         let request = SummaryRequest::new(Some("secret".to_owned()), vec![Message::user("secret")], 9);
         assert_eq!(format!("{request:?}"), "SummaryRequest { previous_bytes: Some(6), messages: 1, max_tokens: 9 }");
-        assert!(!format!("{:?}", Summarized::new("secret")).contains("secret"));
+        assert!(!format!("{:?}", SummaryResponse::new("secret")).contains("secret"));
     }
 }

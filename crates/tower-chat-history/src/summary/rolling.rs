@@ -5,14 +5,14 @@ use std::mem;
 use tower_chat_history_context::tokens::{TokenCounter, tokens_of};
 use tower_chat_history_core::Message;
 
-use super::{Summarized, Summarizer, SummaryCost, SummaryError, SummaryRequest, shorten::shorten_message};
+use super::{Summarizer, SummaryCost, SummaryError, SummaryRequest, SummaryResponse, transcript::shorten_message};
 
 /// The length limit of the second attempt at a summary that was cut off, as a percentage of the first limit.
 const RETRY_PERCENT: u64 = 60;
 
 /// A summary that passed all checks.
-#[derive(Debug)]
-pub(crate) struct Rolled {
+#[derive(Clone, Debug)]
+pub(crate) struct NewSummary {
     pub(crate) text: String,
     pub(crate) tokens: u32,
     pub(crate) model: Option<String>,
@@ -30,27 +30,15 @@ pub(crate) struct Rolling<'a> {
     /// The largest input of one call, in tokens, without the instructions.
     chunk_tokens: u32,
     /// The summary so far.
-    summary: Option<SummarySoFar>,
+    summary: Option<NewSummary>,
+    /// False while `summary` is the previous one.
+    is_new: bool,
     chunk: Vec<Message>,
     chunk_size: u32,
     /// The number of tokens of the previous summary and of all messages, before messages are shortened.
     replaces: u64,
     messages: usize,
     cost: SummaryCost,
-}
-
-struct SummarySoFar {
-    text: String,
-    tokens: u32,
-    model: Option<String>,
-    /// False for the previous summary.
-    new: bool,
-}
-
-impl SummarySoFar {
-    fn rolled(&self) -> Rolled {
-        Rolled { text: self.text.clone(), tokens: self.tokens, model: self.model.clone() }
-    }
 }
 
 impl<'a> Rolling<'a> {
@@ -67,7 +55,7 @@ impl<'a> Rolling<'a> {
         max_tokens: u32,
         chunk_tokens: u32,
     ) -> Self {
-        let summary = previous.map(|(text, tokens)| SummarySoFar { text, tokens, model: None, new: false });
+        let summary = previous.map(|(text, tokens)| NewSummary { text, tokens, model: None });
         Self {
             summarizer,
             counter,
@@ -75,6 +63,7 @@ impl<'a> Rolling<'a> {
             chunk_tokens,
             replaces: summary.as_ref().map_or(0, |summary| summary.tokens.into()),
             summary,
+            is_new: false,
             chunk: Vec::new(),
             chunk_size: 0,
             messages: 0,
@@ -104,14 +93,13 @@ impl<'a> Rolling<'a> {
     /// # Errors
     ///
     /// Returns the errors of [`push`](Self::push).
-    pub(crate) async fn make_room(&mut self, next: &[Message]) -> Result<Option<Rolled>, SummaryError> {
+    pub(crate) async fn make_room(&mut self, next: &[Message]) -> Result<Option<NewSummary>, SummaryError> {
         let tokens = next.iter().map(|message| tokens_of(self.counter, message)).fold(0, u32::saturating_add);
         if self.chunk.is_empty() || self.chunk_size.saturating_add(tokens) <= self.room() {
             return Ok(None);
         }
         self.summarize_chunk().await?;
-        let summary = self.summary.as_ref().filter(|summary| u64::from(summary.tokens) < self.replaces);
-        Ok(summary.map(SummarySoFar::rolled))
+        Ok(self.summary.clone().filter(|summary| u64::from(summary.tokens) < self.replaces))
     }
 
     /// Adds the next messages. If they do not fit into the current call, summarizes the collected ones first.
@@ -145,13 +133,13 @@ impl<'a> Rolling<'a> {
     ///
     /// Returns the errors of [`push`](Self::push), and [`SummaryError::NoGain`] if the summary is not smaller than
     /// the text that it replaces.
-    pub(crate) async fn finish(&mut self) -> Result<Rolled, SummaryError> {
+    pub(crate) async fn finish(&mut self) -> Result<NewSummary, SummaryError> {
         if !self.chunk.is_empty() {
             self.summarize_chunk().await?;
         }
         let replaces = self.replaces;
         match &self.summary {
-            Some(summary) if summary.new && u64::from(summary.tokens) < replaces => Ok(summary.rolled()),
+            Some(summary) if self.is_new && u64::from(summary.tokens) < replaces => Ok(summary.clone()),
             summary => {
                 let tokens = summary.as_ref().map_or(0, |summary| summary.tokens);
                 Err(SummaryError::NoGain { tokens, replaces })
@@ -171,47 +159,53 @@ impl<'a> Rolling<'a> {
     }
 
     async fn summarize_chunk(&mut self) -> Result<(), SummaryError> {
-        let (messages, size) = (mem::take(&mut self.chunk), mem::take(&mut self.chunk_size));
+        let messages = mem::take(&mut self.chunk);
+        let size = mem::take(&mut self.chunk_size);
         let summary = self.summary.as_ref();
         let given = u64::from(size).saturating_add(summary.map_or(0, |summary| summary.tokens.into()));
         let mut request = SummaryRequest::new(summary.map(|summary| summary.text.clone()), messages, self.max_tokens);
-        let mut summarized = self.call(request.clone(), given).await?;
-        if !summarized.finished {
+
+        let mut response = self.call(request.clone(), given).await?;
+        if !response.finished {
             let shorter = u64::from(self.max_tokens) * RETRY_PERCENT / 100;
             request.max_tokens = u32::try_from(shorter).unwrap_or(self.max_tokens).max(1);
-            summarized = self.call(request, given).await?;
+            response = self.call(request, given).await?;
         }
-        self.summary = Some(self.accept(summarized)?);
+
+        self.summary = Some(self.accept(response)?);
+        self.is_new = true;
         Ok(())
     }
 
-    async fn call(&mut self, request: SummaryRequest, given: u64) -> Result<Summarized, SummaryError> {
+    async fn call(&mut self, request: SummaryRequest, given: u64) -> Result<SummaryResponse, SummaryError> {
         self.cost.calls = self.cost.calls.saturating_add(1);
-        let summarized = self.summarizer.summarize(request).await.map_err(SummaryError::Failed)?;
-        let (input, output) = match summarized.usage {
+        let response = self.summarizer.summarize(request).await.map_err(SummaryError::Failed)?;
+        let (input, output) = match response.usage {
             Some(usage) => (usage.input_tokens, usage.output_tokens),
-            None => (given, self.counter.count_text(&summarized.text).into()),
+            None => (given, self.counter.count_text(&response.text).into()),
         };
         self.cost.input_tokens = self.cost.input_tokens.saturating_add(input);
         self.cost.output_tokens = self.cost.output_tokens.saturating_add(output);
-        Ok(summarized)
+        Ok(response)
     }
 
-    fn accept(&self, summarized: Summarized) -> Result<SummarySoFar, SummaryError> {
-        if !summarized.finished {
+    fn accept(&self, response: SummaryResponse) -> Result<NewSummary, SummaryError> {
+        if !response.finished {
             return Err(SummaryError::CutOff);
         }
-        let text = printable(&summarized.text, |c| matches!(c, '\n' | '\r' | '\t'));
+
+        let text = printable(&response.text, |c| matches!(c, '\n' | '\r' | '\t'));
         let text = text.trim();
         if text.is_empty() {
             return Err(SummaryError::Empty);
         }
+
         let tokens = self.counter.count_text(text);
         if tokens > self.max_tokens {
             return Err(SummaryError::TooLong { tokens, allowed: self.max_tokens });
         }
-        let model = summarized.model.map(|model| printable(&model, |_| false));
-        Ok(SummarySoFar { text: text.to_owned(), tokens, model, new: true })
+        let model = response.model.map(|model| printable(&model, |_| false));
+        Ok(NewSummary { text: text.to_owned(), tokens, model })
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tower_chat_history_core::Message;
 use tower_service::Service;
 
-use super::{Summarized, Summarizer, SummaryPrompt, SummaryRequest};
+use super::{Summarizer, SummaryPrompt, SummaryRequest, SummaryResponse};
 use crate::{
     call::Reply,
     completion,
@@ -128,19 +128,27 @@ where
 {
     let model: String = model.into();
     let name = model.clone();
-    let request = move |messages: Vec<Message>, max_tokens: u32| {
-        let text = |message: &Message| json!({"role": message.role().as_str(), "content": message.text()});
-        let messages: Vec<Value> = messages.iter().map(text).collect();
-        json!({"model": model, "messages": messages, "max_completion_tokens": max_tokens})
-    };
-    ServiceSummarizer::new(service, request, completion::reply_of_value).model(name)
+    ServiceSummarizer::new(
+        service,
+        move |messages, max_tokens| json_request(&model, &messages, max_tokens),
+        completion::reply_of_value,
+    )
+    .model(name)
+}
+
+fn json_request(model: &str, messages: &[Message], max_tokens: u32) -> Value {
+    let mut list = Vec::with_capacity(messages.len());
+    for message in messages {
+        list.push(json!({"role": message.role().as_str(), "content": message.text()}));
+    }
+    json!({"model": model, "messages": list, "max_completion_tokens": max_tokens})
 }
 
 /// The error for an answer that the provider's content filter stopped. An answer that reached its token limit is not
 /// an error: it is unfinished.
 #[derive(Debug, thiserror::Error)]
 #[error("the summary was stopped by the provider's content filter")]
-struct Filtered;
+struct ContentFilter;
 
 #[async_trait]
 impl<S, M, R, Request> Summarizer for ServiceSummarizer<S, M, R>
@@ -164,7 +172,7 @@ where
     /// # Errors
     ///
     /// Returns the errors of the service, and an error if a content filter stopped the answer.
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         // The lock is held only for `clone`, which does not change the service. A poisoned lock is therefore safe to
         // use.
         let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -175,12 +183,12 @@ where
     }
 }
 
-fn summarized(reply: Reply) -> Result<Summarized, BoxError> {
+fn summarized(reply: Reply) -> Result<SummaryResponse, BoxError> {
     let stopped = reply.finish_reason.as_deref();
     if stopped == Some("content_filter") {
-        return Err(Filtered.into());
+        return Err(ContentFilter.into());
     }
-    let mut summarized = Summarized::new(reply.messages.iter().map(Message::text).collect::<String>());
+    let mut summarized = SummaryResponse::new(reply.messages.iter().map(Message::text).collect::<String>());
     summarized.finished = stopped != Some("length") && !reply.incomplete;
     summarized.model = reply.model;
     summarized.usage = reply.usage;

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use tower_chat_history_context::tokens::{ByteEstimate, TokenCounter, tokens_of};
 use tower_chat_history_core::{Message, Usage};
 
-use super::{Rolled, Rolling, Summarized, Summarizer, SummaryCost, SummaryError, SummaryRequest};
+use super::{NewSummary, Rolling, Summarizer, SummaryCost, SummaryError, SummaryRequest, SummaryResponse};
 use crate::error::BoxError;
 
 const COUNTER: ByteEstimate = ByteEstimate::new();
@@ -25,7 +25,7 @@ struct Scripted {
 }
 
 enum Answer {
-    Say(Summarized),
+    Say(SummaryResponse),
     Fail,
     Hang,
 }
@@ -48,11 +48,11 @@ impl std::fmt::Debug for Scripted {
 
 #[async_trait]
 impl Summarizer for Scripted {
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         self.requests().push(request);
         let next = self.script.lock().unwrap().pop_front();
         let summary = match next {
-            None => Summarized::new(format!("s{}", self.requests().len())),
+            None => SummaryResponse::new(format!("s{}", self.requests().len())),
             Some(Answer::Say(summary)) => summary,
             Some(Answer::Fail) => return Err("secret of the provider".into()),
             Some(Answer::Hang) => std::future::pending().await,
@@ -63,13 +63,13 @@ impl Summarizer for Scripted {
 }
 
 fn cut_off(text: &str) -> Answer {
-    let mut summary = Summarized::new(text);
+    let mut summary = SummaryResponse::new(text);
     summary.finished = false;
     Answer::Say(summary)
 }
 
 fn say(text: &str) -> Answer {
-    Answer::Say(Summarized::new(text))
+    Answer::Say(SummaryResponse::new(text))
 }
 
 fn rolling(summarizer: &Scripted) -> Rolling<'_> {
@@ -81,7 +81,7 @@ fn small(number: usize) -> Message {
     Message::user(format!("{number:040}"))
 }
 
-async fn roll(summarizer: &Scripted) -> (Result<Rolled, SummaryError>, SummaryCost) {
+async fn roll(summarizer: &Scripted) -> (Result<NewSummary, SummaryError>, SummaryCost) {
     let mut rolling = rolling(summarizer);
     rolling.push(&[small(0), small(1)]).await.unwrap();
     (rolling.finish().await, rolling.cost())
@@ -90,7 +90,7 @@ async fn roll(summarizer: &Scripted) -> (Result<Rolled, SummaryError>, SummaryCo
 #[tokio::test]
 async fn messages_that_fit_one_call_take_one_call() {
     let summary = {
-        let mut summary = Summarized::new(" short \n");
+        let mut summary = SummaryResponse::new(" short \n");
         (summary.model, summary.usage) = (Some("m".to_owned()), Some(Usage::new(50, 3)));
         Answer::Say(summary)
     };
@@ -131,7 +131,7 @@ async fn a_shorter_summary_is_requested_once_after_a_cut_off_one() {
 
 #[tokio::test]
 async fn control_characters_are_removed_from_summaries() {
-    let mut summary = Summarized::new("\u{0}one\ttwo\u{1}\r\nthree\u{7f}\u{85}\n\u{0}");
+    let mut summary = SummaryResponse::new("\u{0}one\ttwo\u{1}\r\nthree\u{7f}\u{85}\n\u{0}");
     summary.model = Some("m\u{0}\n".to_owned());
     let rolled = roll(&Scripted::new([Answer::Say(summary)])).await.0.unwrap();
     assert_eq!((&*rolled.text, rolled.model.as_deref()), ("one\ttwo\r\nthree", Some("m")));

@@ -9,9 +9,7 @@ use tracing::{Level, Span, field::Empty, info_span, record_all};
 use super::{
     CaptureContent, content,
     names::{attributes, events, spans},
-    recorder::{Recorder, int},
-    short::short,
-    turn::fail,
+    recorder::{Recorder, fail, int},
 };
 use crate::call::Reply;
 
@@ -44,6 +42,13 @@ pub(crate) struct CallProperties<'a> {
     pub(crate) is_abridged: bool,
 }
 
+impl CallProperties<'_> {
+    /// Returns the messages that are sent, as content.
+    fn input(&self) -> String {
+        content::input(self.request.head.iter().chain(self.context))
+    }
+}
+
 impl Recorder {
     /// Begins the span of a model call, as a child of `within`.
     pub(crate) fn call(&self, within: &Span, call: &CallProperties<'_>) -> ModelCall {
@@ -53,11 +58,12 @@ impl Recorder {
             let called_in = within.clone();
             return ModelCall { span: Span::none(), called_in, begun: None, has_chunk: false, content, ended: true };
         }
+
         let request = call.request;
         let model = request.model.as_deref().map(short);
         let max_tokens = request.max_output.map(|own| call.reply_limit.map_or(own, |limit| own.min(limit)));
         let choices = Some(call.choices).filter(|choices| *choices != 1);
-        let captured = |capture: bool| capture.then(|| content::input(request.head.iter().chain(call.context)));
+
         let span = info_span!(
             parent: within,
             spans::CHAT,
@@ -82,10 +88,11 @@ impl Recorder {
             { attributes::USAGE_OUTPUT_TOKENS } = Empty,
             { attributes::USAGE_CACHE_READ_INPUT_TOKENS } = Empty,
             { attributes::CALL_OUTCOME } = Empty,
-            { attributes::INPUT_MESSAGES } = captured(content.on_span()),
+            { attributes::INPUT_MESSAGES } = content.on_span().then(|| call.input()),
             { attributes::OUTPUT_MESSAGES } = Empty,
             { attributes::TOOL_DEFINITIONS } = request.tools.as_deref().filter(|_| content.on_span()),
         );
+
         if content.as_event() {
             // The event has no message, because a message would be exported as the event's name.
             tracing::event!(
@@ -94,11 +101,12 @@ impl Recorder {
                 Level::INFO,
                 {
                     { attributes::OPERATION_NAME } = "chat",
-                    { attributes::INPUT_MESSAGES } = captured(true),
+                    { attributes::INPUT_MESSAGES } = call.input(),
                     { attributes::TOOL_DEFINITIONS } = request.tools.as_deref(),
                 }
             );
         }
+
         let called_in = span.clone();
         ModelCall { span, called_in, begun: Some(Instant::now()), has_chunk: false, content, ended: false }
     }
@@ -164,9 +172,9 @@ impl ModelCall {
         if self.span.is_disabled() {
             return;
         }
+
+        let has_messages = !reply.messages.is_empty();
         let usage = reply.usage;
-        let captured =
-            |capture: bool| Some(reply).filter(|reply| capture && !reply.messages.is_empty()).map(content::output);
         record_all!(
             self.span,
             { attributes::CALL_OUTCOME } = outcome,
@@ -174,20 +182,34 @@ impl ModelCall {
             { attributes::USAGE_INPUT_TOKENS } = usage.map(|usage| int(usage.input_tokens)),
             { attributes::USAGE_OUTPUT_TOKENS } = usage.map(|usage| int(usage.output_tokens)),
             { attributes::USAGE_CACHE_READ_INPUT_TOKENS } = usage.and_then(|usage| usage.cached_input_tokens).map(int),
-            { attributes::OUTPUT_MESSAGES } = captured(self.content.on_span()),
+            { attributes::OUTPUT_MESSAGES } = (has_messages && self.content.on_span()).then(|| content::output(reply)),
         );
+
         if let Some(reason) = &reply.finish_reason {
             finish_reasons(&self.span, short(reason));
         }
-        if let Some(messages) = captured(self.content.as_event()) {
+
+        if has_messages && self.content.as_event() {
             tracing::event!(
                 name: events::OPERATION_DETAILS,
                 parent: &self.span,
                 Level::INFO,
-                { { attributes::OPERATION_NAME } = "chat", { attributes::OUTPUT_MESSAGES } = messages }
+                { { attributes::OPERATION_NAME } = "chat", { attributes::OUTPUT_MESSAGES } = content::output(reply) }
             );
         }
     }
+}
+
+/// The most bytes of a text of a caller or a provider: the name of a model, or a finish reason.
+const MAX_NAME: usize = 256;
+
+/// Returns the beginning of a text. Names are shorter, so a longer text is not a name.
+fn short(text: &str) -> &str {
+    if text.len() <= MAX_NAME {
+        return text;
+    }
+    let end = (0..=MAX_NAME).rfind(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    &text[..end]
 }
 
 /// Records the reason as a JSON text, because fields of `tracing` cannot hold a list.
@@ -212,5 +234,17 @@ impl Drop for ModelCall {
             record_all!(self.span, { attributes::CALL_OUTCOME } = "cancelled");
             self.span.in_scope(|| ());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_ends_between_two_characters() {
+        assert_eq!(short("gpt-5.5"), "gpt-5.5");
+        assert_eq!(short(&"x".repeat(MAX_NAME)), "x".repeat(MAX_NAME));
+        assert_eq!(short(&"€".repeat(MAX_NAME)), "€".repeat(MAX_NAME / 3));
     }
 }

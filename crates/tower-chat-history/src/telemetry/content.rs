@@ -45,6 +45,7 @@ fn parts(message: &Message) -> Vec<Value> {
             responses.len() - 1
         });
     }
+
     let mut others = Vec::new();
     message.parts(&mut |part| match part {
         Part::Result { call, text } => {
@@ -54,8 +55,13 @@ fn parts(message: &Message) -> Vec<Value> {
         }
         part => others.extend(self::part(message, &part)),
     });
-    let response = |(call, response): (&CallId, String)| json!({"type": "tool_call_response", "id": call.as_str(), "response": response});
-    responses.into_iter().map(response).chain(others).collect()
+
+    let mut parts = Vec::with_capacity(responses.len() + others.len());
+    for (call, response) in responses {
+        parts.push(json!({"type": "tool_call_response", "id": call.as_str(), "response": response}));
+    }
+    parts.extend(others);
+    parts
 }
 
 /// Returns a part that is no result. Names and sealed data are not written.

@@ -2,33 +2,61 @@
 
 mod call;
 mod content;
-mod load;
-#[cfg_attr(not(feature = "otel"), path = "unmetered.rs")]
-mod metrics;
 pub mod names;
 mod options;
-mod prefix_cache;
 #[cfg(feature = "otel")]
-mod propagation;
-mod recall;
+mod otel;
+mod prefix_cache;
 mod recorder;
-mod save;
-mod short;
+mod steps;
 mod summarize;
-mod trim;
 mod turn;
 
 pub use self::options::{CaptureContent, CaptureContentError, Telemetry};
 #[cfg(feature = "otel")]
-pub use self::propagation::inject_context;
+pub use self::otel::inject_context;
 #[cfg(all(feature = "otel", feature = "http"))]
-pub use self::propagation::inject_headers;
+pub use self::otel::inject_headers;
 pub(crate) use self::{
     call::{CallProperties, ModelCall},
-    recall::{RecallStep, prepare},
-    recorder::Recorder,
-    save::SaveStep,
+    recorder::{Recorder, fail},
+    steps::{PromptSizes, RecallStep, SaveStep, TrimStep, counted, prepare},
     summarize::summarize,
-    trim::{PlannedPrompt, TrimStep, counted},
-    turn::{WaitFor, fail, wait},
+    turn::{WaitFor, wait},
 };
+
+/// The metrics of a build without OpenTelemetry, which do nothing.
+#[cfg(not(feature = "otel"))]
+#[allow(clippy::unused_self)] // The methods have the same signatures as with the feature.
+mod otel {
+    use std::time::Duration;
+
+    use super::Telemetry;
+    use crate::{
+        report::{RecallReport, TurnReport},
+        summary::SummaryReport,
+    };
+
+    #[derive(Clone)]
+    pub(crate) struct Metrics;
+
+    impl Metrics {
+        pub(super) const fn new(_: &Telemetry) -> Self {
+            Self
+        }
+
+        pub(super) const fn turn(&self, _: &str, _: Option<&str>, _: Option<&str>) {}
+
+        pub(super) const fn ended(&self, _: &TurnReport) {}
+
+        pub(super) const fn loaded(&self, _: &str, _: Option<&str>, _: Duration) {}
+
+        pub(super) const fn saved(&self, _: &str, _: Option<&str>, _: Option<&str>, _: Duration) {}
+
+        pub(super) const fn recalled(&self, _: &RecallReport) {}
+
+        pub(super) const fn summarized(&self, _: &SummaryReport) {}
+
+        pub(super) const fn pending(&self, _: i64) {}
+    }
+}

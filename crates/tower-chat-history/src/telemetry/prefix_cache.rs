@@ -8,14 +8,7 @@ use std::{
 
 use foldhash::fast::FixedState;
 use quick_cache::{Weighter, sync::Cache};
-use tower_chat_history_context::{
-    RequestInfo,
-    budget::PromptTokens,
-    tokens::{TokenCounter, tokens_of},
-};
-use tower_chat_history_core::{ConversationId, Message, Prefix};
-
-use super::recorder::Recorder;
+use tower_chat_history_core::{ConversationId, Prefix};
 
 /// The largest weight of all remembered prompts, in parts. A part takes 16 bytes, so this is about 4 MiB.
 const MAX_PARTS: u64 = 1 << 18;
@@ -56,7 +49,7 @@ impl Default for PrefixCache {
 
 impl PrefixCache {
     /// Forgets the conversations under the prefix.
-    fn forget(&self, under: &Prefix) {
+    pub(super) fn forget(&self, under: &Prefix) {
         self.0.retain(|conversation, _| !under.contains(conversation));
     }
 
@@ -64,7 +57,7 @@ impl PrefixCache {
     /// the conversation's previous prompt. Returns `None` for the first prompt.
     ///
     /// A prompt is given as the texts that are sent, each with its tokens, in the order in which a model reads them.
-    fn common_prefix<'a>(
+    pub(super) fn common_prefix<'a>(
         &self,
         conversation: &ConversationId,
         prompt: impl Iterator<Item = (&'a str, u64)>,
@@ -77,34 +70,13 @@ impl PrefixCache {
             Part { hash, tokens }
         });
         let parts: Arc<[Part]> = parts.collect();
+
         let before = self.0.get(conversation);
         self.0.insert(conversation.clone(), Arc::clone(&parts));
+
         let before = before?;
         let common = parts.iter().zip(before.iter()).take_while(|(now, before)| now.hash == before.hash);
         Some(common.map(|(now, _)| now.tokens).sum())
-    }
-}
-
-impl Recorder {
-    /// Forgets the prompts of the conversations under the prefix.
-    pub(crate) fn forget(&self, under: &Prefix) {
-        self.prefix_cache.forget(under);
-    }
-
-    /// Remembers this prompt, and returns its cached prefix, in tokens.
-    pub(crate) fn cached_prefix<'a>(
-        &self,
-        conversation: &ConversationId,
-        request: &'a RequestInfo,
-        sizes: &PromptTokens,
-        messages: impl Iterator<Item = &'a Message>,
-        counter: &dyn TokenCounter,
-    ) -> Option<u64> {
-        let text = |text: &'a Option<String>| text.as_deref().unwrap_or_default();
-        let schemas = [(text(&request.tools), sizes.tools), (text(&request.response_format), sizes.response_format)];
-        let messages = request.head.iter().chain(messages);
-        let messages = messages.map(|message| (message.json(), u64::from(tokens_of(counter, message))));
-        self.prefix_cache.common_prefix(conversation, schemas.into_iter().chain(messages))
     }
 }
 

@@ -2,9 +2,15 @@
 
 use std::{fmt, sync::Arc};
 
-use tower_chat_history_core::{ConversationId, Profile};
+use tower_chat_history_context::{
+    RequestInfo,
+    budget::PromptTokens,
+    tokens::{TokenCounter, tokens_of},
+};
+use tower_chat_history_core::{ConversationId, Message, Prefix, Profile};
+use tracing::{Span, record_all};
 
-use super::{Telemetry, metrics::Metrics, prefix_cache::PrefixCache};
+use super::{Telemetry, names::attributes, otel::Metrics, prefix_cache::PrefixCache};
 
 /// Exports an engine's spans and metrics. A clone shares the state between turns.
 #[derive(Clone)]
@@ -13,7 +19,7 @@ pub(crate) struct Recorder {
     /// The name of the store ([`HistoryStore::system`](tower_chat_history_core::HistoryStore::system)).
     pub(super) store: &'static str,
     pub(super) profile: Profile,
-    pub(super) prefix_cache: Arc<PrefixCache>,
+    prefix_cache: Arc<PrefixCache>,
     pub(super) metrics: Metrics,
 }
 
@@ -31,6 +37,30 @@ impl Recorder {
     /// Adds a number, which may be negative, to the number of pending saves.
     pub(crate) fn pending(&self, saves: i64) {
         self.metrics.pending(saves);
+    }
+
+    /// Forgets the prompts of the conversations under the prefix.
+    pub(crate) fn forget(&self, under: &Prefix) {
+        self.prefix_cache.forget(under);
+    }
+
+    /// Remembers this prompt, and returns its cached prefix, in tokens.
+    pub(crate) fn cached_prefix<'a>(
+        &self,
+        conversation: &ConversationId,
+        request: &'a RequestInfo,
+        sizes: &PromptTokens,
+        messages: impl Iterator<Item = &'a Message>,
+        counter: &dyn TokenCounter,
+    ) -> Option<u64> {
+        let schemas = [
+            (request.tools.as_deref().unwrap_or_default(), sizes.tools),
+            (request.response_format.as_deref().unwrap_or_default(), sizes.response_format),
+        ];
+
+        let messages = request.head.iter().chain(messages);
+        let messages = messages.map(|message| (message.json(), u64::from(tokens_of(counter, message))));
+        self.prefix_cache.common_prefix(conversation, schemas.into_iter().chain(messages))
     }
 
     /// Returns the exported form of the conversation's id, or `None` if ids are not exported.
@@ -61,4 +91,9 @@ impl fmt::Debug for Recorder {
 /// Returns a number as an attribute. OpenTelemetry's integers have at most 63 bits, so larger numbers are clamped.
 pub(super) fn int(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
+}
+
+/// Records an error in a span.
+pub(crate) fn fail(span: &Span, kind: &str) {
+    record_all!(span, otel.status_code = "ERROR", { attributes::ERROR_TYPE } = kind);
 }

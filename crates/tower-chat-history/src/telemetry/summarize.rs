@@ -10,13 +10,12 @@ use tracing::{Instrument as _, Span, field::Empty, info_span, record_all};
 use super::{
     call::CallProperties,
     names::{attributes, spans},
-    recorder::{Recorder, int},
-    turn::fail,
+    recorder::{Recorder, fail, int},
 };
 use crate::{
     call::Reply,
     error::BoxError,
-    summary::{Summarized, Summarizer, SummaryReport, SummaryRequest},
+    summary::{Summarizer, SummaryReport, SummaryRequest, SummaryResponse},
 };
 
 /// Begins the span of a summary of the exchanges from this position on. The end position is recorded later, when it
@@ -51,6 +50,7 @@ impl Recorder {
         if summarize.is_disabled() {
             return;
         }
+
         record_all!(
             summarize,
             { attributes::SUMMARY_OUTCOME } = report.outcome.kind(),
@@ -94,11 +94,12 @@ impl Summarizer for TracedSummarizer {
         self.summarizer.error_type(error)
     }
 
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         let mut info = RequestInfo::new();
         info.model = self.summarizer.model().map(str::to_owned);
         info.provider = self.summarizer.provider();
         info.max_output = Some(request.max_tokens);
+
         // The summarizer makes the prompt, which is not known here. As content, the span therefore has the messages
         // to summarize.
         let call = CallProperties {
@@ -109,6 +110,7 @@ impl Summarizer for TracedSummarizer {
             context: &request.messages,
             is_abridged: false,
         };
+
         let call = self.recorder.call(&Span::current(), &call);
         let summarized = self.summarizer.summarize(request).instrument(call.called_in().clone()).await;
         match &summarized {
@@ -119,7 +121,7 @@ impl Summarizer for TracedSummarizer {
     }
 }
 
-fn reply(summarized: &Summarized) -> Reply {
+fn reply(summarized: &SummaryResponse) -> Reply {
     let mut reply = Reply::new(Message::assistant(&summarized.text));
     reply.model.clone_from(&summarized.model);
     reply.usage = summarized.usage;

@@ -5,11 +5,11 @@ use tracing::{Span, field::Empty, info_span, record_all};
 
 use super::{
     names::{attributes, spans},
-    recorder::{Recorder, int},
+    recorder::{Recorder, fail, int},
 };
 use crate::{
     error::HistoryError,
-    report::{Outcome, TurnReport},
+    report::{TurnOutcome, TurnReport},
 };
 
 /// The reason for a wait.
@@ -102,11 +102,11 @@ impl Recorder {
         if turn.is_disabled() {
             return;
         }
+
         // A span ends at its last exit. Entering it here makes this the turn's end, even if a summary continues
         // within it.
         let _entered = turn.enter();
         let tokens = report.tokens.as_ref();
-        let some = |number: usize| (number > 0).then(|| int(number));
         record_all!(
             turn,
             { attributes::OUTCOME } = report.outcome.kind(),
@@ -116,22 +116,22 @@ impl Recorder {
             { attributes::FALLBACK } = report.fallback().map(|fallback| fallback.kind()),
             { attributes::WINDOW } = report.context_window.kind(),
             { attributes::VERSION } = report.revision().map(|revision| int(revision.version())),
-            { attributes::SUPERSEDED_CALLS } = some(report.superseded_calls),
-            { attributes::DOWNGRADED } = some(report.downgraded),
-            { attributes::REASONING_LEFT_OUT } = some(report.reasoning_left_out),
+            { attributes::SUPERSEDED_CALLS } = positive(report.superseded_calls),
+            { attributes::DOWNGRADED } = positive(report.downgraded),
+            { attributes::REASONING_LEFT_OUT } = positive(report.reasoning_left_out),
             { attributes::TRANSLATED } = report.translation.map(|translation| int(translation.exchanges)),
             { attributes::HEAD_CHANGED } = report.head_changed.then_some(true),
             { attributes::BEGINS_WITH_COMPACTION } = report.begins_with_compaction.then_some(true),
             { attributes::CACHED_PREFIX_RATIO } = tokens.and_then(|tokens| tokens.cached_prefix_ratio()),
             { attributes::ESTIMATE_ERROR } = tokens.and_then(|tokens| tokens.estimate_error()),
         );
-        if let Outcome::Failed(error) = &report.outcome {
+        if let TurnOutcome::Failed(error) = &report.outcome {
             fail(turn, error.kind());
         }
     }
 }
 
-/// Records an error in a span.
-pub(crate) fn fail(span: &Span, kind: &str) {
-    record_all!(span, otel.status_code = "ERROR", { attributes::ERROR_TYPE } = kind);
+/// Returns a number as an attribute, unless it is 0.
+fn positive(number: usize) -> Option<i64> {
+    (number > 0).then(|| int(number))
 }

@@ -9,7 +9,7 @@ use tower_chat_history::{
     InConversation, MemoryStore, Message, Policies, SaveError, StoreError, Unsaved,
     error::InputError,
     policy::{OnConflict, OnLoadFailure, OnSaveFailure},
-    report::{HistoryStatus, NotStored, Outcome},
+    report::{HistoryStatus, NotStored, TurnOutcome},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -213,7 +213,7 @@ async fn a_repeated_exchange_id_is_answered_from_the_log() {
     llm.next_request().await.unwrap().1.send_response(Message::assistant("second"));
     assert_eq!(call.await.unwrap(), Message::assistant("first"));
     assert_eq!(twin.await.unwrap(), Message::assistant("second"), "both calls were running, so each gets its reply");
-    assert!(matches!(reports.all()[1].outcome, Outcome::Duplicate { .. }));
+    assert!(matches!(reports.all()[1].outcome, TurnOutcome::Duplicate { .. }));
     assert_eq!(log(&store).await, ["u", "first"]);
 
     assert_ready_ok!(chat.poll_ready());
@@ -240,7 +240,7 @@ async fn a_call_can_store_nothing_or_another_input() {
         [vec!["the short question"], vec!["short", "a", "forget this"], vec!["short", "a", "u"]]
     );
     assert_eq!(log(&store).await, ["short", "a", "u", "a"]);
-    assert!(matches!(reports.all()[1].outcome, Outcome::NotStored(NotStored::Asked)));
+    assert!(matches!(reports.all()[1].outcome, TurnOutcome::NotStored(NotStored::Asked)));
 }
 
 #[tokio::test]
@@ -297,7 +297,7 @@ async fn the_hook_is_called_for_every_turn_that_began() {
     let (call, report) = ask("u").with_report();
     chat.call(call).await.unwrap_err();
     assert!(report.await.is_none(), "the caller gets the error");
-    assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::CallFailed)));
+    assert!(matches!(reports.all()[0].outcome, TurnOutcome::NotStored(NotStored::CallFailed)));
 }
 
 /// The caller's own retry, outside of the layer: the attempts share an exchange id and a report handle.

@@ -9,7 +9,7 @@ use tower_chat_history::{
     engine::ToolResults,
     error::{DialectPlace, InputError, OtherDialect, StoreResultsError},
     store::{Exchange, Role},
-    summary::{Summaries, Summarized, Summarizer, SummaryRequest},
+    summary::{Summaries, Summarizer, SummaryRequest, SummaryResponse},
 };
 use tower_chat_history_core::MessageError;
 use tower_chat_history_test::{FaultStore, Op};
@@ -196,7 +196,7 @@ struct Never;
 
 #[async_trait]
 impl Summarizer for Never {
-    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, _: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         Err("nothing is summarized".into())
     }
 }

@@ -6,7 +6,7 @@ use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, Engine, ExchangeId, HistoryError, HistoryOptions, HistoryStoreExt as _, InConversation,
     MemoryStore, Message, Policies, Reply, Turn, TurnInput, adapt::Json, engine::InputMode, policy::OnInterruption,
-    report::Outcome,
+    report::TurnOutcome,
 };
 
 use crate::support::{calls, id, texts};
@@ -51,7 +51,10 @@ async fn results_can_be_resent_repeatedly_after_replies_that_broke_off() {
     let turn = begin(&engine, results.clone()).await;
     assert_eq!(texts(turn.context()), ["u0", "", "1", "2"], "the earlier attempts are left out");
     let report = turn.commit(Reply::new(Message::assistant("a0"))).await.unwrap();
-    assert!(matches!(report.outcome, Outcome::Stored { moved: false, .. }), "no other exchange was stored in between");
+    assert!(
+        matches!(report.outcome, TurnOutcome::Stored { moved: false, .. }),
+        "no other exchange was stored in between"
+    );
     let log = store.conversation(&id()).exchanges().await.unwrap();
     assert_eq!(log.len(), 5, "the log contains all attempts");
     assert!(log[1..].iter().all(|recorded| recorded.exchange.continues.is_some_and(|seq| seq.get() == 0)));

@@ -12,7 +12,7 @@ use tower_chat_history::{
     engine::{StoredResults, ToolResults},
     error::{InputError, StoreResultsError},
     policy::{OnConflict, OnOpenTurn, QueueLimits},
-    report::Outcome,
+    report::TurnOutcome,
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
 
@@ -69,7 +69,7 @@ async fn a_call_can_add_the_missing_results() {
     let turn = begin(&engine, [result("z"), result("x")]).await;
     assert_eq!(texts(turn.context()), ["u0", "", "ry", "rz", "rx"]);
     let report = turn.commit(Reply::new(Message::assistant("a0"))).await.unwrap();
-    assert!(matches!(report.outcome, Outcome::Stored { moved: false, .. }));
+    assert!(matches!(report.outcome, TurnOutcome::Stored { moved: false, .. }));
     let log = memory.conversation(&id()).exchanges().await.unwrap();
     let continues: Vec<_> = log.iter().map(|recorded| recorded.exchange.continues.map(|seq| seq.get())).collect();
     assert_eq!(continues, [None, Some(0), Some(0)]);

@@ -9,7 +9,7 @@ use tower_chat_history::{
     BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryOptions, HistoryStore as _, HistoryStoreExt as _,
     MemoryStore, Message, Policies, Reply, Retention, TurnInput, TurnReport,
     policy::OnConflict,
-    report::Outcome,
+    report::TurnOutcome,
     store::{Prune as _, Seq},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op};
@@ -50,7 +50,7 @@ async fn the_last_turns_are_kept() {
         let report = turn(&engine, "u").await;
         let kept = (n + 1).min(3);
         assert_eq!(first_and_len(&store).await, (n + 1 - kept, usize::try_from(kept).unwrap()));
-        assert!(matches!(report.outcome, Outcome::Stored { seq, .. } if seq == Seq::new(n)));
+        assert!(matches!(report.outcome, TurnOutcome::Stored { seq, .. } if seq == Seq::new(n)));
         // The report has the revision after the prune, which a caller needs to continue.
         let page = store.read(&id(), Seq::FIRST, 0).await.unwrap();
         assert_eq!(report.revision(), page.revision);
@@ -136,7 +136,7 @@ async fn a_lost_answer_of_a_prune_is_repeated_by_the_next_turn() {
     store.lose_answers(Op::Prune, 1);
     for n in 0..4 {
         let report = turn(&engine, "u").await;
-        assert!(matches!(report.outcome, Outcome::Stored { .. }), "{n}");
+        assert!(matches!(report.outcome, TurnOutcome::Stored { .. }), "{n}");
     }
     assert_eq!(first_and_len(&store).await, (2, 2));
 }

@@ -7,7 +7,7 @@ use tokio_test::{assert_pending, assert_ready_ok, task};
 use tower_chat_history::{
     HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, Policies, StoreError,
     policy::OnInterruption,
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
 };
 use tower_chat_history_test::{FaultStore, Op};
 
@@ -107,7 +107,7 @@ async fn an_interrupted_stream_is_discarded_by_default() {
         let seen: Vec<Item> = stream.take(read).collect().await;
         assert_eq!(seen, items[..read.min(items.len())], "items are passed on unchanged");
         assert!(log(&store).await.is_empty(), "{items:?}");
-        assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Interrupted)));
+        assert!(matches!(reports.all()[0].outcome, TurnOutcome::NotStored(NotStored::Interrupted)));
     }
 }
 
@@ -131,7 +131,7 @@ async fn an_interrupted_stream_without_text_is_not_stored() {
     let (store, reports) = (MemoryStore::new(), Reports::default());
     drop(read_stream(store.clone(), options_with(OnInterruption::KeepText, &reports), &[], false).await);
     assert!(log(&store).await.is_empty());
-    assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Interrupted)));
+    assert!(matches!(reports.all()[0].outcome, TurnOutcome::NotStored(NotStored::Interrupted)));
 }
 
 #[tokio::test]
@@ -177,7 +177,7 @@ fn a_detached_stream_ends_with_its_runtime() {
     let stream = runtime.block_on(read_stream(store, options, &[TEXT], false));
     drop(stream);
     drop(runtime);
-    assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Interrupted)));
+    assert!(matches!(reports.all()[0].outcome, TurnOutcome::NotStored(NotStored::Interrupted)));
 }
 
 #[tokio::test]

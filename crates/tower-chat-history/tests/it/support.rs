@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use tower_chat_history::{
     BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt,
     InConversation, MemoryStore, Message, Reply, TurnInput, TurnReport,
-    adapt::{AdaptRequest, Asked, CallScope, Completed, Draft, Flow, FoldReply, Opened, Prompt, Read, ReadResponse},
+    adapt::{
+        AdaptRequest, CallFacts, CallScope, Draft, Flow, FoldReply, ModelRequest, OpenRequest, Prompt, Read,
+        ReadResponse,
+    },
 };
 use tower_chat_history_test::FaultStore;
 use tower_test::mock::{Handle, Mock, Spawn};
@@ -40,19 +43,19 @@ impl AdaptRequest<InConversation<Request>> for Plain {
     type Request = Request;
     type Draft = PlainDraft;
 
-    async fn open(&self, call: InConversation<Request>) -> Result<Opened<PlainDraft, Request>, BoxError> {
+    async fn open(&self, call: InConversation<Request>) -> Result<OpenRequest<PlainDraft, Request>, BoxError> {
         let (scope, messages) = call.into_parts();
-        let CallScope::Conversation(id, options) = scope else { return Ok(Opened::PassThrough(messages)) };
+        let CallScope::Conversation(id, options) = scope else { return Ok(OpenRequest::PassThrough(messages)) };
         let input = TurnInput::new(id, messages.clone()).options(options);
-        Ok(Opened::Turn(input, PlainDraft(messages)))
+        Ok(OpenRequest::Turn(input, PlainDraft(messages)))
     }
 }
 
 impl Draft for PlainDraft {
     type Request = Request;
 
-    fn complete(self, prompt: Prompt<'_>) -> Result<Completed<Request>, BoxError> {
-        Ok(Completed::new([prompt.window, &self.0].concat(), 0))
+    fn complete(self, prompt: Prompt<'_>) -> Result<ModelRequest<Request>, BoxError> {
+        Ok(ModelRequest::new([prompt.window, &self.0].concat(), 0))
     }
 }
 
@@ -63,7 +66,7 @@ impl ReadResponse<Message> for Plain {
         response
     }
 
-    async fn read(&self, response: Message, _: Asked) -> Result<Read<Message>, BoxError> {
+    async fn read(&self, response: Message, _: CallFacts) -> Result<Read<Message>, BoxError> {
         Ok(Read::whole(response.clone(), Reply::new(response)))
     }
 }
@@ -75,7 +78,7 @@ impl ReadResponse<Pieces> for Plain {
         response
     }
 
-    async fn read(&self, response: Pieces, _: Asked) -> Result<Read<Pieces>, BoxError> {
+    async fn read(&self, response: Pieces, _: CallFacts) -> Result<Read<Pieces>, BoxError> {
         Ok(Read::stream(response, PieceFold::default(), |_| "stalled", |recorded| recorded.boxed()))
     }
 }

@@ -7,7 +7,7 @@ use tower_chat_history::{
     BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryStoreExt as _, InConversation, MemoryStore, Message,
     Reply,
     adapt::{Custom, Flow, FoldReply, Json},
-    report::{NotStored, Outcome, ResponseShape},
+    report::{NotStored, ResponseShape, TurnOutcome},
 };
 
 fn id() -> ConversationId {
@@ -22,7 +22,7 @@ fn ask() -> Value {
     json!({"messages": [{"role": "user", "content": "u"}]})
 }
 
-async fn answered(engine: &Engine, answer: Value) -> Outcome {
+async fn answered(engine: &Engine, answer: Value) -> TurnOutcome {
     let model = service_fn(move |_: Value| {
         let answer = answer.clone();
         async move { Ok::<_, BoxError>(answer) }
@@ -33,7 +33,7 @@ async fn answered(engine: &Engine, answer: Value) -> Outcome {
     report.await.unwrap().outcome.clone()
 }
 
-async fn streamed(engine: &Engine, items: Vec<Value>) -> Outcome {
+async fn streamed(engine: &Engine, items: Vec<Value>) -> TurnOutcome {
     let model = service_fn(move |_: Value| {
         let items = items.clone();
         let items: BoxStream<'static, Result<Value, BoxError>> =
@@ -47,9 +47,9 @@ async fn streamed(engine: &Engine, items: Vec<Value>) -> Outcome {
     report.await.unwrap().outcome.clone()
 }
 
-fn shape(outcome: &Outcome) -> Option<ResponseShape> {
+fn shape(outcome: &TurnOutcome) -> Option<ResponseShape> {
     match outcome {
-        Outcome::NotStored(NotStored::UnreadableReply(shape)) => Some(*shape),
+        TurnOutcome::NotStored(NotStored::UnreadableReply(shape)) => Some(*shape),
         _ => None,
     }
 }
@@ -64,7 +64,7 @@ async fn the_report_names_the_format_of_an_unreadable_value() {
     let candidates = json!({"candidates": [{"content": {"parts": [{"text": "a"}]}}]});
     assert_eq!(shape(&answered(&engine, candidates).await), Some(ResponseShape::GeminiResponse));
     let empty = answered(&engine, json!({"choices": []})).await;
-    assert!(matches!(empty, Outcome::NotStored(NotStored::NoReply)), "{empty:?}");
+    assert!(matches!(empty, TurnOutcome::NotStored(NotStored::NoReply)), "{empty:?}");
     assert!(store.conversation(&id()).messages().await.unwrap().is_empty());
 }
 
@@ -78,7 +78,7 @@ async fn the_report_names_the_format_of_an_unreadable_stream() {
     ];
     assert_eq!(shape(&streamed(&engine, events).await), Some(ResponseShape::AnthropicMessage));
     let cut = streamed(&engine, vec![json!({"choices": [{"delta": {"content": "a"}}]})]).await;
-    assert!(matches!(cut, Outcome::NotStored(NotStored::Interrupted)), "{cut:?}");
+    assert!(matches!(cut, TurnOutcome::NotStored(NotStored::Interrupted)), "{cut:?}");
 }
 
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use std::{
 
 use tower_chat_history::{
     TurnReport,
-    report::Outcome,
+    report::TurnOutcome,
     summary::{SummaryOutcome, SummaryReport},
 };
 
@@ -18,7 +18,7 @@ pub(crate) struct Notes(Arc<Mutex<Pending>>);
 #[derive(Default)]
 struct Pending {
     lines: Vec<String>,
-    outcome: Option<Outcome>,
+    outcome: Option<TurnOutcome>,
 }
 
 impl Notes {
@@ -53,7 +53,7 @@ impl Notes {
     }
 
     /// Returns the outcome of the last turn.
-    pub(crate) fn take_outcome(&self) -> Option<Outcome> {
+    pub(crate) fn take_outcome(&self) -> Option<TurnOutcome> {
         self.lock().outcome.take()
     }
 

@@ -8,7 +8,7 @@ use std::{
 use futures_util::StreamExt as _;
 use tower_chat_history::{
     BoxError, ConversationId, Engine, HistoryStore, HistoryStoreExt as _,
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
 };
 
 use super::{
@@ -80,10 +80,10 @@ impl Session {
 
         self.print_notes();
         Ok(match self.notes.take_outcome() {
-            Some(Outcome::NotStored(NotStored::Interrupted)) => {
+            Some(TurnOutcome::NotStored(NotStored::Interrupted)) => {
                 Answer::NotSaved("the reply ended early; not saved".into())
             }
-            Some(Outcome::Failed(error)) => Answer::NotSaved(format!("not saved: {error}")),
+            Some(TurnOutcome::Failed(error)) => Answer::NotSaved(format!("not saved: {error}")),
             _ => Answer::Complete,
         })
     }

@@ -21,7 +21,7 @@ use serde_json::json;
 use tower::{Service as _, ServiceExt as _};
 use tower_chat_history::{
     ConversationId, ExchangeId, HistoryError, HistoryStore, HistoryStoreExt as _, InConversation, Message,
-    ReportHandle, report::Outcome,
+    ReportHandle, report::TurnOutcome,
 };
 
 use crate::{failure::Failure, stack::Chat};
@@ -84,7 +84,7 @@ fn events(reply: ChatCompletionResponseStream, report: ReportHandle) -> Response
     });
     let end = stream::once(async {
         match report.await.map(|report| report.outcome.clone()) {
-            Some(Outcome::Stored { seq, .. } | Outcome::Duplicate { seq, .. }) => saved_event(seq.get()),
+            Some(TurnOutcome::Stored { seq, .. } | TurnOutcome::Duplicate { seq, .. }) => saved_event(seq.get()),
             _ => error_event("the answer was not saved"),
         }
     });

@@ -27,7 +27,7 @@ use tower_chat_history::{
     InConversation, MemoryStore, Policies, Summaries,
     adapt::Json,
     policy::{OnConflict, OnInterruption, QueueLimits},
-    summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    summary::{SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
 };
 
 use self::{
@@ -103,10 +103,10 @@ struct PermitSummarizer(Arc<Semaphore>);
 
 #[async_trait]
 impl Summarizer for PermitSummarizer {
-    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, _: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         let _permit = self.0.acquire().await?;
         tokio::time::sleep(MODEL / 2).await;
-        Ok(Summarized::new("s"))
+        Ok(SummaryResponse::new("s"))
     }
 }
 

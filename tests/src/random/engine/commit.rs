@@ -5,7 +5,7 @@ use std::ops::Range;
 use tower_chat_history::{
     Message, Reply, SaveError, StoreError, Turn, TurnReport,
     policy::OnOpenTurn,
-    report::Outcome,
+    report::TurnOutcome,
     store::{Recalled, Usage},
 };
 
@@ -100,7 +100,7 @@ impl Case {
         report: &TurnReport,
         window: &[Message],
     ) -> Checked<Option<Recalled>> {
-        let Outcome::Stored { seq, .. } = report.outcome else { return Ok(None) };
+        let TurnOutcome::Stored { seq, .. } = report.outcome else { return Ok(None) };
         let (log, setup) = (&self.talks[talk].log, &self.policies[policy].setup);
         let page = self.base.store().read(&log.id, seq, 1).await;
         let page = page.map_err(|error| Violation::new("an exchange can be read", error.to_string()))?;
@@ -132,15 +132,15 @@ impl Case {
         self.figures.count(report.outcome.kind());
         let log = &mut self.talks[talk].log;
         match &report.outcome {
-            Outcome::NotStored(_) => {
+            TurnOutcome::NotStored(_) => {
                 holds(planned_call.dont_store, "a reply is stored", || report.outcome.kind().to_owned())
             }
-            Outcome::Duplicate { .. } => {
+            TurnOutcome::Duplicate { .. } => {
                 holds(between && log.has(&planned_call.exchange), "only another call's exchange is a duplicate", || {
                     planned_call.exchange.to_string()
                 })
             }
-            Outcome::Stored { seq, incomplete, .. } => {
+            TurnOutcome::Stored { seq, incomplete, .. } => {
                 holds(!planned_call.dont_store, "an exchange that must not be stored is not stored", String::new)?;
                 let first = seq.get() == 0 && between;
                 holds(seq.get() == log.next() || first, "positions have no gap", || {
@@ -180,7 +180,7 @@ impl Case {
         let log = &self.talks[talk].log;
         let reported = self.policies[policy].reported.lock().unwrap();
         let reported: Vec<_> = reported[made.clone()].iter().filter(|one| one.conversation == log.id).collect();
-        let ([made], Outcome::Stored { .. }) = (&*reported, &report.outcome) else { return Ok(()) };
+        let ([made], TurnOutcome::Stored { .. }) = (&*reported, &report.outcome) else { return Ok(()) };
         if made.outcome != "made" || !self.ingredients.has(Ingredient::LateContinuations) {
             return Ok(());
         }
@@ -201,7 +201,7 @@ impl Case {
     ) -> Checked {
         let now = self.positions(talk, policy).await?;
         let setup = &self.policies[policy].setup;
-        let stored = matches!(report.outcome, Outcome::Stored { incomplete: false, .. });
+        let stored = matches!(report.outcome, TurnOutcome::Stored { incomplete: false, .. });
         let exempt = setup.has_trimmer || setup.retention.is_some();
         let Some(planned_under) = sequential.filter(|_| stored && !exempt) else {
             self.talks[talk].before = None;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tower_chat_history::{
     Message, TurnReport,
     budget::{DoesNotFit, PromptTokens},
-    report::{Outcome, TurnTokens},
+    report::{TurnOutcome, TurnTokens},
     store::{Compaction, CompactionVersion, Cuts},
     tokens::{REPLY_PRIMING, TokenCounter},
     view::View,
@@ -81,9 +81,10 @@ impl Made {
         assert!(was.0 <= is.0 && was.1 <= is.1 && was.2 <= is.2, "{was:?} to {is:?}");
         let tokens = report.tokens.unwrap();
         let stored = version(before) != version(after);
-        assert!(!stored || tokens.compacted && matches!(report.outcome, Outcome::Stored { .. }));
+        assert!(!stored || tokens.compacted && matches!(report.outcome, TurnOutcome::Stored { .. }));
         assert_eq!(stored, was != is, "a compaction is stored only if it changes something");
-        let fresh = version(before) == version(self.base.as_ref()) && matches!(report.outcome, Outcome::Stored { .. });
+        let fresh =
+            version(before) == version(self.base.as_ref()) && matches!(report.outcome, TurnOutcome::Stored { .. });
         assert_eq!(
             stored,
             tokens.compacted && fresh,

@@ -7,7 +7,7 @@ use tests::{
 };
 use tower_chat_history::{
     InConversation, Message,
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
 };
 use tower_chat_history_test::{Choice, Reply};
 
@@ -25,12 +25,12 @@ async fn no_choices(storage: Storage) {
     let (chat, id) = (Chat::new(&storage, [Reply::no_choices(), Reply::no_choices()]), storage.conversation());
     let (call, report) = user_call(&id, "u").with_report();
     assert!(chat.unary(call).await.unwrap().choices.is_empty());
-    assert!(matches!(report.await.unwrap().outcome, Outcome::NotStored(NotStored::NoReply)));
+    assert!(matches!(report.await.unwrap().outcome, TurnOutcome::NotStored(NotStored::NoReply)));
 
     // A stream without items counts as interrupted.
     let (call, report) = user_call(&id, "u").with_report();
     assert!(chat.stream(call).await.unwrap().collect::<Vec<_>>().await.is_empty());
-    assert!(matches!(report.await.unwrap().outcome, Outcome::NotStored(NotStored::Interrupted)));
+    assert!(matches!(report.await.unwrap().outcome, TurnOutcome::NotStored(NotStored::Interrupted)));
     assert!(log(&storage.store, &id).await.is_empty());
 }
 
@@ -78,7 +78,7 @@ async fn an_unknown_finish_reason(storage: Storage) {
         let error = chat.call(kind, call).await.unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(OpenAIError::JSONDeserialize(..))));
         let interrupted = |report: &tower_chat_history::TurnReport| {
-            matches!(report.outcome, Outcome::NotStored(NotStored::Interrupted))
+            matches!(report.outcome, TurnOutcome::NotStored(NotStored::Interrupted))
         };
         match kind {
             CallKind::Unary => assert!(report.await.is_none(), "no reply, no turn"),

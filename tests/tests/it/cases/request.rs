@@ -9,7 +9,7 @@ use tower_chat_history::{
     ConversationId, ExchangeId, HistoryError, HistoryOptions, HistoryStoreExt as _, InConversation, Message, Policies,
     error::InputError,
     policy::OnOpenTurn,
-    report::Outcome,
+    report::TurnOutcome,
     store::{ConversationIdError, Origin},
 };
 use tower_chat_history_openai::CannotCarry;
@@ -180,8 +180,8 @@ async fn the_same_exchange_id_at_the_same_time(storage: Storage) {
         );
         assert_eq!((one.as_str(), two.as_str()), ("one", "two"));
         let (first, second) = (first_report.await.unwrap(), second_report.await.unwrap());
-        let Outcome::Stored { revision, seq, .. } = first.outcome else { panic!("{first:?}") };
-        let Outcome::Duplicate { revision: same, seq: recorded } = second.outcome else { panic!("{second:?}") };
+        let TurnOutcome::Stored { revision, seq, .. } = first.outcome else { panic!("{first:?}") };
+        let TurnOutcome::Duplicate { revision: same, seq: recorded } = second.outcome else { panic!("{second:?}") };
         assert_eq!((same, recorded), (revision, seq));
         assert_eq!(log(&storage.store, &id).await, ["user: u", "assistant: one"]);
     }

@@ -10,7 +10,7 @@ use tower_chat_history::{
     HistoryError, HistoryOptions, HistoryStore as _, InConversation, Message, Policies, SaveError, StoreError,
     error::InputError,
     policy::{OnConflict, OnLoadFailure, QueueLimits},
-    report::{HistoryStatus, Outcome},
+    report::{HistoryStatus, TurnOutcome},
 };
 use tower_chat_history_test::{Fault, Op, Reply};
 
@@ -54,7 +54,7 @@ async fn down_at_load_the_model_is_called_without_history_by_policy(storage: Sto
         assert_eq!(chat.call(kind, call).await.unwrap(), "a1");
         let report = report.await.unwrap();
         assert_eq!((report.history, report.messages_loaded), (HistoryStatus::Unavailable, 0));
-        assert!(matches!(report.outcome, Outcome::Stored { .. }));
+        assert!(matches!(report.outcome, TurnOutcome::Stored { .. }));
         assert_eq!(prompts(&chat.llm)[1], ["user: u1"]);
         let both = [&TURN_0[..], &["user: u1", "assistant: a1"]].concat();
         assert_eq!(log(&storage.store, &id).await, both);

@@ -10,7 +10,7 @@ use tests::{
 use tower_chat_history::{
     ConversationId, HistoryOptions, Policies,
     policy::{DetachLimits, OnInterruption},
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
 };
 use tower_chat_history_test::{ApiFailure, Op, Reply};
 
@@ -80,7 +80,7 @@ async fn is_no_longer_read_after_its_last_finish_reason(storage: Storage) {
 }
 
 /// Reads three chunks, with the text "ab", and drops the rest. Returns the outcome.
-async fn dropped(chat: &Chat, id: &ConversationId) -> Outcome {
+async fn dropped(chat: &Chat, id: &ConversationId) -> TurnOutcome {
     let (call, report) = user_call(id, "u").with_report();
     let stream = chat.stream(call).await.unwrap();
     let chunks: Vec<_> = stream.take(3).map(Result::unwrap).collect().await;
@@ -91,13 +91,13 @@ async fn dropped(chat: &Chat, id: &ConversationId) -> Outcome {
 
 async fn is_dropped_before_and_discarded(storage: Storage) {
     let (chat, id) = on_interruption(&storage, OnInterruption::Discard, abc());
-    assert!(matches!(dropped(&chat, &id).await, Outcome::NotStored(NotStored::Interrupted)));
+    assert!(matches!(dropped(&chat, &id).await, TurnOutcome::NotStored(NotStored::Interrupted)));
     assert!(log(&storage.store, &id).await.is_empty());
 }
 
 async fn is_dropped_before_and_its_text_is_kept(storage: Storage) {
     let (chat, id) = on_interruption(&storage, OnInterruption::KeepText, abc());
-    assert!(matches!(dropped(&chat, &id).await, Outcome::Stored { .. }));
+    assert!(matches!(dropped(&chat, &id).await, TurnOutcome::Stored { .. }));
     let stored = exchanges(&storage.store, &id).await;
     assert_eq!(tests::prompt(&stored[0].exchange.messages), ["user: u", "assistant: ab"]);
     assert!(stored[0].exchange.incomplete && stored[0].exchange.finish_reason.is_none());
@@ -114,7 +114,7 @@ async fn is_dropped_before_and_its_text_is_kept(storage: Storage) {
 
 async fn is_dropped_before_and_read_to_its_end(storage: Storage) {
     let (chat, id) = on_interruption(&storage, OnInterruption::Detach, abc());
-    assert!(matches!(dropped(&chat, &id).await, Outcome::Stored { .. }));
+    assert!(matches!(dropped(&chat, &id).await, TurnOutcome::Stored { .. }));
     assert_eq!(log(&storage.store, &id).await, TURN);
 }
 
@@ -131,7 +131,7 @@ fn breaking() -> [(Reply, usize); 4] {
     ]
 }
 
-async fn read_broken(chat: &Chat, id: &ConversationId) -> (Vec<Result<tests::Chunk, OpenAIError>>, Outcome) {
+async fn read_broken(chat: &Chat, id: &ConversationId) -> (Vec<Result<tests::Chunk, OpenAIError>>, TurnOutcome) {
     let (call, report) = user_call(id, "u").with_report();
     let items = chat.stream(call).await.unwrap().collect().await;
     (items, report.await.unwrap().outcome.clone())
@@ -144,7 +144,7 @@ async fn is_interrupted_and_discarded(storage: Storage) {
             let (items, outcome) = read_broken(&chat, &id).await;
             assert_eq!(items.len(), expected, "all items are passed on");
             assert_eq!(items.iter().filter(|item| item.is_err()).count(), usize::from(expected > 3));
-            assert!(matches!(outcome, Outcome::NotStored(NotStored::Interrupted)), "{outcome:?}");
+            assert!(matches!(outcome, TurnOutcome::NotStored(NotStored::Interrupted)), "{outcome:?}");
             assert!(log(&storage.store, &id).await.is_empty());
             chat.ask(CallKind::Stream, &id, "u1").await.unwrap();
             assert_eq!(prompts(&chat.llm)[1], ["user: u1"]);
@@ -157,7 +157,7 @@ async fn is_interrupted_and_its_text_is_kept(storage: Storage) {
         let (chat, id) = on_interruption(&storage, OnInterruption::KeepText, reply);
         let (items, outcome) = read_broken(&chat, &id).await;
         assert_eq!(items.len(), expected);
-        assert!(matches!(outcome, Outcome::Stored { .. }), "{outcome:?}");
+        assert!(matches!(outcome, TurnOutcome::Stored { .. }), "{outcome:?}");
         let stored = exchanges(&storage.store, &id).await;
         assert!(stored[0].exchange.incomplete);
         let kept = if expected == 6 { "assistant: abc" } else { "assistant: ab" };
@@ -173,7 +173,7 @@ async fn stalls(storage: Storage) {
     let (items, outcome) = read_broken(&chat, &id).await;
     let Some(Err(OpenAIError::StreamError(error))) = items.last() else { panic!("{items:?}") };
     assert!(error.to_string().contains("the stream yielded no item within 30000 ms"), "{error}");
-    assert!(matches!(outcome, Outcome::NotStored(NotStored::Stalled)), "{outcome:?}");
+    assert!(matches!(outcome, TurnOutcome::NotStored(NotStored::Stalled)), "{outcome:?}");
     assert!(log(&storage.store, &id).await.is_empty());
     chat.ask(CallKind::Stream, &id, "u1").await.unwrap();
 }
@@ -184,6 +184,6 @@ async fn is_dropped_when_too_many_streams_are_detached(storage: Storage) {
     let options = HistoryOptions::new().policies(policies);
     let chat = Chat::with_options(&storage, [abc()], options);
     let id = storage.conversation();
-    assert!(matches!(dropped(&chat, &id).await, Outcome::NotStored(NotStored::DetachLimit)));
+    assert!(matches!(dropped(&chat, &id).await, TurnOutcome::NotStored(NotStored::DetachLimit)));
     assert!(log(&storage.store, &id).await.is_empty());
 }

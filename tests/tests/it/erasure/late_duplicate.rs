@@ -9,7 +9,7 @@ use tower_chat_history::{
     BoxError, ContextBudget, ConversationId, Engine, ExchangeId, HistoryOptions, HistoryStore as _,
     HistoryStoreExt as _, Message, Reply, Turn, TurnInput,
     store::{Derived, EraseExt as _, Load, Loaded, Prefix, PruneTo, Role, Seq},
-    summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    summary::{Summaries, SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
 };
 
 over_every_store! {
@@ -51,9 +51,9 @@ struct Quote;
 
 #[async_trait]
 impl Summarizer for Quote {
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         let texts: Vec<_> = request.messages.iter().map(|message| message.text().into_owned()).collect();
-        Ok(Summarized::new(texts.join(" ")))
+        Ok(SummaryResponse::new(texts.join(" ")))
     }
 }
 

@@ -16,7 +16,7 @@ use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryStoreExt as _, Message, Reply, SaveError, StoreError, Turn, TurnInput,
     dialect::{AnthropicMessages, CallId, Digest},
     engine::ToolResults,
-    report::Outcome,
+    report::TurnOutcome,
     store::{Cuts, Derived, Load, Loaded, Origin, Positions, Profile, PruneTo, Recorded, Seq, Summary, Usage},
 };
 use tower_chat_history_core::Rounds;
@@ -441,7 +441,7 @@ impl World {
             }
         };
         let by_trimmer = report.tokens.is_some_and(|tokens| tokens.trimming.by_trimmer);
-        let Outcome::Stored { seq, .. } = report.outcome else { return Ok(()) };
+        let TurnOutcome::Stored { seq, .. } = report.outcome else { return Ok(()) };
         if !in_order || report.truncated || by_trimmer || self.breaks_rule {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use proptest::prop_assert;
 use test_providers::signing::{SigningDialect, SigningProvider};
 use tower_chat_history::{
     CallOptions, HistoryError, HistoryStoreExt as _, Message, Reply, SaveError, StoreError, Turn, TurnInput,
-    report::Outcome,
+    report::TurnOutcome,
     store::{CompactionVersion, Cuts, Load, Loaded, Origin, Positions, Seq, Usage},
 };
 use tower_chat_history_core::Digest;
@@ -127,7 +127,7 @@ impl World {
         }
         reasoning.count(&self.figures);
         prop_assert!(reasoning.valid == 0, "valid reasoning is sent");
-        let Outcome::Stored { seq, .. } = report.outcome else { return Ok(()) };
+        let TurnOutcome::Stored { seq, .. } = report.outcome else { return Ok(()) };
         let picked = self.stores[0].conversation(&self.id()).last(2).await.map_err(failed)?;
         let stored = picked.iter().find(|recorded| recorded.seq == seq);
         let Some(provenance) = stored.and_then(|recorded| recorded.exchange.provenance.as_ref()) else {

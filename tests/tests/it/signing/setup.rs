@@ -11,7 +11,7 @@ use tower_chat_history::{
     policy::{OnConflict, QueueLimits},
     recall::{PrepareRequest, Recall, RecallError, RecallOptions, RecallRequest, Recollection},
     store::{Citation, LoadLimit, Origin, Recalled, Seq},
-    summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    summary::{SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
 };
 
 /// The tokens that are reserved for a reply.
@@ -111,8 +111,8 @@ struct Counts;
 
 #[async_trait]
 impl Summarizer for Counts {
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
-        Ok(Summarized::new(format!("{} messages", request.messages.len())))
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
+        Ok(SummaryResponse::new(format!("{} messages", request.messages.len())))
     }
 }
 

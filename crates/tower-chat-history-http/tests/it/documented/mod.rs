@@ -13,7 +13,7 @@ use serde_json::Value;
 use tower_chat_history::{
     HistoryOptions, HistoryStoreExt as _, Policies,
     policy::OnInterruption,
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
     store::Usage,
 };
 use tower_chat_history_http::{CONVERSATION_ID, HttpHistory};
@@ -71,7 +71,7 @@ impl Documented {
 
     /// Answers a call with this body in these pieces, and checks that the caller receives its bytes. Returns the stored
     /// reply, and the outcome.
-    async fn received(&self, history: &History, kind: &str, pieces: &[&[u8]]) -> (Stored, Outcome) {
+    async fn received(&self, history: &History, kind: &str, pieces: &[&[u8]]) -> (Stored, TurnOutcome) {
         let parts = pieces.iter().map(|piece| Frame::data(Bytes::copy_from_slice(piece)));
         let (_, response) = history.call(self.ask(), answer_with(kind, frames(parts.collect()))).await;
         let body = response.unwrap().into_body().collect().await.unwrap().to_bytes();
@@ -83,7 +83,7 @@ impl Documented {
     async fn expected(&self) -> Stored {
         let (stored, outcome) = self.received(&History::new(), JSON, &[self.whole.as_bytes()]).await;
         assert!(!stored.messages.is_empty() && stored.model.is_some() && stored.usage.is_some(), "{}", self.whole);
-        assert!(matches!(outcome, Outcome::Stored { .. }), "{outcome:?}: {}", self.whole);
+        assert!(matches!(outcome, TurnOutcome::Stored { .. }), "{outcome:?}: {}", self.whole);
         stored
     }
 
@@ -93,7 +93,7 @@ impl Documented {
         for pieces in cuts(self.stream.as_bytes()) {
             let (stored, outcome) = self.received(&History::new(), EVENTS, &pieces).await;
             assert_eq!(stored, expected, "first cut at {} of {}", pieces[0].len(), self.stream);
-            assert!(matches!(outcome, Outcome::Stored { .. }), "{outcome:?}: first cut at {}", pieces[0].len());
+            assert!(matches!(outcome, TurnOutcome::Stored { .. }), "{outcome:?}: first cut at {}", pieces[0].len());
         }
         let bytes: Vec<&[u8]> = self.stream.as_bytes().chunks(1).collect();
         let (stored, _) = self.received(&History::new(), EVENTS, &bytes).await;
@@ -121,13 +121,17 @@ impl Documented {
                 check(&stored.values(), &whole);
                 kept += 1;
             }
-            assert!(!matches!(outcome, Outcome::Stored { incomplete: false, .. }), "ends at {end} of {}", self.stream);
+            assert!(
+                !matches!(outcome, TurnOutcome::Stored { incomplete: false, .. }),
+                "ends at {end} of {}",
+                self.stream
+            );
             if !part.ends_with(b"\n\n") {
                 continue;
             }
             let (stored, outcome) = self.received(&History::new(), EVENTS, &[part]).await;
             assert_eq!(stored, Stored::default(), "ends at {end}");
-            let is_interrupted = matches!(outcome, Outcome::NotStored(NotStored::Interrupted));
+            let is_interrupted = matches!(outcome, TurnOutcome::NotStored(NotStored::Interrupted));
             assert!(is_interrupted, "{outcome:?}: ends at {end} of {}", self.stream);
         }
         kept
@@ -137,7 +141,7 @@ impl Documented {
     async fn assert_interrupted_anywhere(&self) {
         for pieces in cuts(self.stream.as_bytes()) {
             let (stored, outcome) = self.received(&History::new(), EVENTS, &pieces).await;
-            let is_interrupted = stored.messages.is_empty() && matches!(outcome, Outcome::NotStored(_));
+            let is_interrupted = stored.messages.is_empty() && matches!(outcome, TurnOutcome::NotStored(_));
             assert!(is_interrupted, "{outcome:?}: first cut at {}", pieces[0].len());
         }
     }

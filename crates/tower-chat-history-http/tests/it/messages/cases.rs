@@ -5,7 +5,7 @@ use tower_chat_history::{
     ContextBudget, HistoryError, HistoryOptions, Policies,
     error::InputError,
     policy::OnTranscriptMismatch,
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
 };
 use tower_chat_history_test::messages::Say;
 
@@ -309,5 +309,5 @@ async fn an_error_of_the_provider_is_passed_on() {
     let answer = chat.call(r#"{"messages":[{"role":"user","content":"a"}]}"#.into(), 1.0).await.unwrap();
     assert_eq!(answer.status, 400);
     assert!(answer.body.contains("model: Field required"), "{}", answer.body);
-    assert!(matches!(chat.outcome(), Outcome::NotStored(NotStored::CallFailed)), "{:?}", chat.outcome());
+    assert!(matches!(chat.outcome(), TurnOutcome::NotStored(NotStored::CallFailed)), "{:?}", chat.outcome());
 }

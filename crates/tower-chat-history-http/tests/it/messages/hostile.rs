@@ -1,7 +1,7 @@
 //! Bodies and responses that cannot be used.
 
 use serde_json::json;
-use tower_chat_history::report::{NotStored, Outcome};
+use tower_chat_history::report::{NotStored, TurnOutcome};
 use tower_chat_history_http::{CallError, MessagesWire, error_response};
 use tower_chat_history_test::messages::Say;
 
@@ -78,7 +78,7 @@ async fn a_stream_that_ends_early_is_passed_on_and_not_stored() {
         let body = r#"{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"u"}]}"#;
         let answer = chat.call(body.into(), share).await.unwrap();
         assert_eq!(answer.status, 200);
-        assert!(matches!(chat.outcome(), Outcome::NotStored(NotStored::Interrupted)), "{:?}", chat.outcome());
+        assert!(matches!(chat.outcome(), TurnOutcome::NotStored(NotStored::Interrupted)), "{:?}", chat.outcome());
         assert!(chat.log().await.is_empty());
     }
 }

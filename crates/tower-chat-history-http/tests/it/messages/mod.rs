@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, ChatHistoryLayer, ConversationId, Engine, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message,
-    report::Outcome, store::Recorded,
+    report::TurnOutcome, store::Recorded,
 };
 use tower_chat_history_http::{CONVERSATION_ID, HistoryBody, HttpHistory, MessagesWire, Routes};
 use tower_chat_history_test::messages::{MessagesProvider, Say};
@@ -30,7 +30,7 @@ struct Chat {
     store: MemoryStore,
     layer: ChatHistoryLayer<HttpHistory>,
     mock: MockMessages,
-    outcomes: Arc<Mutex<Vec<Outcome>>>,
+    outcomes: Arc<Mutex<Vec<TurnOutcome>>>,
     id: ConversationId,
 }
 
@@ -103,7 +103,7 @@ impl Chat {
     }
 
     /// Returns the outcome of the last turn.
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> TurnOutcome {
         self.outcomes.lock().unwrap().last().unwrap().clone()
     }
 }

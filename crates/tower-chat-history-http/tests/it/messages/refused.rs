@@ -12,7 +12,7 @@ use proptest::{
 use serde_json::{Value, json};
 use tower_chat_history::{
     ContextBudget, HistoryError, HistoryOptions, Message, Policies, dialect::CallId, policy::OnInterruption,
-    report::Outcome,
+    report::TurnOutcome,
 };
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::Rounds;
@@ -207,14 +207,14 @@ async fn run(
         prop_assert_eq!(chat.mock.requests().len() as u64, figures.requests, "a call was refused and repeated");
         figures.streams += u64::from(step.streams.is_some());
         figures.resent += u64::from(step.resends && !log.is_empty());
-        if matches!(chat.outcome(), Outcome::Stored { .. }) {
+        if matches!(chat.outcome(), TurnOutcome::Stored { .. }) {
             head_of_calls = head;
         }
         if share < 1.0 {
             figures.interrupted += 1;
             continue;
         }
-        prop_assert!(matches!(chat.outcome(), Outcome::Stored { .. }), "{:?}", chat.outcome());
+        prop_assert!(matches!(chat.outcome(), TurnOutcome::Stored { .. }), "{:?}", chat.outcome());
         if step.streams.is_none() {
             let whole: Value = serde_json::from_str(&answer.body).unwrap();
             let stored: Value = serde_json::from_str(chat.log().await.last().unwrap().json()).unwrap();

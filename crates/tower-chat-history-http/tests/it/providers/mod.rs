@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use tower_chat_history::{
     HistoryOptions,
-    report::{NotStored, Outcome, ResponseShape},
+    report::{NotStored, ResponseShape, TurnOutcome},
 };
 use tower_chat_history_http::{CONVERSATION_ID, CallError, HttpHistory, MessagesWire, Routes};
 use tower_chat_history_test::{
@@ -145,7 +145,7 @@ async fn bedrock_s_binary_streams_pass_and_are_not_stored() {
     assert_eq!(response.unwrap().into_body().collect().await.unwrap().to_bytes(), frames);
     assert!(history.log().await.is_empty());
     let unread = NotStored::UnreadableReply(ResponseShape::ContentType);
-    assert!(matches!(history.outcome(), Outcome::NotStored(why) if why == unread), "{:?}", history.outcome());
+    assert!(matches!(history.outcome(), TurnOutcome::NotStored(why) if why == unread), "{:?}", history.outcome());
 }
 
 fn request(path: &str, body: &Value) -> Request<Full<Bytes>> {

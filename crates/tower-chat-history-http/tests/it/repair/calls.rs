@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tower_chat_history::{
     MemoryStore, Message,
     dialect::OpenAiResponses,
-    report::{Fallback, NotStored, Outcome},
+    report::{Fallback, NotStored, TurnOutcome},
     store::Seq,
 };
 use tower_chat_history_test::responses::Say;
@@ -23,7 +23,7 @@ async fn a_call_is_repeated_without_encrypted_items_and_later_calls_leave_them_o
     assert!(!is_bound(&repaired), "{repaired}");
     assert_eq!(items(&repaired).len(), 5, "the questions and the answers stay");
     let report = talk.report();
-    assert!(report.repaired && matches!(report.outcome, Outcome::Stored { .. }), "{report:?}");
+    assert!(report.repaired && matches!(report.outcome, TurnOutcome::Stored { .. }), "{report:?}");
     assert_eq!((report.fallback(), report.reasoning_left_out), (Some(Fallback::WithoutEncrypted), 2));
     assert_eq!(talk.encrypted_from().await, Seq::new(2));
     let log = talk.log().await;
@@ -79,7 +79,7 @@ async fn a_second_refusal_is_returned_and_nothing_is_stored() {
     assert!(status == 404 && body.contains("Item with id 'rs_x' not found"), "{status} {body}");
     assert_eq!(talk.provider.requests().len(), before + 2, "there is no third call");
     let report = talk.report();
-    assert!(report.repaired && matches!(report.outcome, Outcome::NotStored(NotStored::CallFailed)), "{report:?}");
+    assert!(report.repaired && matches!(report.outcome, TurnOutcome::NotStored(NotStored::CallFailed)), "{report:?}");
     assert_eq!((talk.log().await.len(), talk.cut().await), (1, None));
     // The next turn can still be repaired.
     talk.ok(2).await;

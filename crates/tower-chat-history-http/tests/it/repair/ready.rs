@@ -7,7 +7,7 @@ use http::{Request, Response};
 use http_body_util::Full;
 use tokio_test::{assert_pending, assert_ready, assert_ready_ok, task};
 use tower::Service as _;
-use tower_chat_history::{BoxError, ChatHistory, MemoryStore, report::Outcome};
+use tower_chat_history::{BoxError, ChatHistory, MemoryStore, report::TurnOutcome};
 use tower_chat_history_http::{HistoryBody, HttpHistory};
 use tower_test::mock::{self, Handle, Mock};
 
@@ -62,7 +62,7 @@ async fn the_second_call_waits_until_the_service_is_ready() {
     let Poll::Ready(Some((_, respond))) = inner.poll_request() else { panic!("not called") };
     respond.send_response(Response::new(Full::from(WHOLE)));
     assert_eq!(assert_ready_ok!(calling.poll()).status(), 200);
-    assert!(talk.report().repaired && matches!(talk.report().outcome, Outcome::Stored { .. }));
+    assert!(talk.report().repaired && matches!(talk.report().outcome, TurnOutcome::Stored { .. }));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tower_chat_history::{
     HistoryOptions,
-    report::{NotStored, Outcome, ResponseShape},
+    report::{NotStored, ResponseShape, TurnOutcome},
 };
 use tower_chat_history_http::{CONVERSATION_ID, CallError, HttpHistory, OnServerState, ResponsesWire, error_response};
 
@@ -106,7 +106,7 @@ async fn a_response_without_a_reply_is_passed_on_and_not_stored() {
     ] {
         let history = History::new();
         assert_eq!(ok(&history, r#"{"input":"u0"}"#, JSON, body).await.1, body);
-        assert!(matches!(history.outcome(), Outcome::NotStored(why) if why == expected), "{:?}", history.outcome());
+        assert!(matches!(history.outcome(), TurnOutcome::NotStored(why) if why == expected), "{:?}", history.outcome());
         assert!(history.log().await.is_empty());
     }
 }

@@ -9,7 +9,7 @@ mod talk;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
-use tower_chat_history::{HistoryError, report::Outcome};
+use tower_chat_history::{HistoryError, report::TurnOutcome};
 use tower_chat_history_http::CONVERSATION_ID;
 
 use super::support::{self, History, JSON, Sent, answer, id, text};
@@ -47,7 +47,7 @@ async fn every_item_is_stored_and_sent_again() {
     assert_eq!(sent.header("accept-encoding"), Some("identity"));
     let user = r#"{"role":"user","content":"u\u0030"}"#.to_owned();
     assert_eq!(history.log().await, [vec![user.clone()], items()].concat());
-    assert!(matches!(history.outcome(), Outcome::Stored { .. }));
+    assert!(matches!(history.outcome(), TurnOutcome::Stored { .. }));
 
     // The compaction stands for all items before it. The program answers its three calls.
     let answers = [("function_call", "r"), ("custom_tool_call", "r"), ("shell_call", "r")]

@@ -6,7 +6,7 @@ use http_body_util::BodyExt as _;
 use tower_chat_history::{
     HistoryOptions, MemoryStore, Policies,
     policy::OnInterruption,
-    report::{NotStored, Outcome, ResponseShape},
+    report::{NotStored, ResponseShape, TurnOutcome},
 };
 use tower_chat_history_http::HttpHistory;
 use tower_chat_history_test::{FaultStore, Op};
@@ -72,7 +72,7 @@ async fn an_interrupted_stream_is_stored_only_if_the_policy_keeps_it() {
         let stream = format!("{}{end}", begun());
         let history = History::new();
         assert_eq!(ok(&history, ASK, EVENTS, &stream).await.1, stream);
-        assert!(matches!(history.outcome(), Outcome::NotStored(why) if why == expected), "{:?}", history.outcome());
+        assert!(matches!(history.outcome(), TurnOutcome::NotStored(why) if why == expected), "{:?}", history.outcome());
         assert!(history.log().await.is_empty());
 
         let history = History::of(HttpHistory::new(), keeping());

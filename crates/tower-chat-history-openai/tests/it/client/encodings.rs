@@ -7,7 +7,7 @@ use reqwest::Response;
 use tower::{ServiceExt as _, service_fn};
 use tower_chat_history::{
     Engine, HistoryOptions, MemoryStore,
-    report::{NotStored, Outcome, ResponseShape},
+    report::{NotStored, ResponseShape, TurnOutcome},
 };
 use tower_chat_history_openai::client::OpenAiHistory;
 use tower_layer::Layer as _;
@@ -19,7 +19,7 @@ use super::{
 
 const GZIP: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03data: {\n\n\xff";
 
-async fn call(encoding: &'static str, kind: &'static str, body: &'static [u8]) -> (Vec<u8>, Outcome, Vec<String>) {
+async fn call(encoding: &'static str, kind: &'static str, body: &'static [u8]) -> (Vec<u8>, TurnOutcome, Vec<String>) {
     let (store, outcomes) = (MemoryStore::new(), Arc::new(Mutex::new(Vec::new())));
     let options = HistoryOptions::new().on_turn({
         let outcomes = Arc::clone(&outcomes);
@@ -46,7 +46,7 @@ async fn an_encoded_body_is_passed_on_unchanged_and_not_stored() {
             let (bytes, outcome, log) = call(encoding, kind, GZIP).await;
             assert_eq!(bytes, GZIP);
             let encoded = NotStored::UnreadableReply(ResponseShape::Encoded);
-            assert!(matches!(outcome, Outcome::NotStored(why) if why == encoded), "{outcome:?}");
+            assert!(matches!(outcome, TurnOutcome::NotStored(why) if why == encoded), "{outcome:?}");
             assert_eq!(log, [""; 0]);
         }
     }
@@ -57,7 +57,7 @@ async fn a_body_without_an_encoding_is_stored() {
     for encoding in ["identity", "IDENTITY", ""] {
         let (bytes, outcome, log) = call(encoding, "application/json", WHOLE.as_bytes()).await;
         assert_eq!(bytes, WHOLE.as_bytes());
-        assert!(matches!(outcome, Outcome::Stored { .. }), "{outcome:?}");
+        assert!(matches!(outcome, TurnOutcome::Stored { .. }), "{outcome:?}");
         assert_eq!(log, ["user: u0", "assistant: a0"]);
     }
 }

@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 use tower_chat_history::{
     HistoryOptions, MemoryStore,
     error::HeaderError,
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
 };
 use tower_chat_history_openai::client::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, OpenAiHistory};
 use tower_chat_history_test::{MockServer, Reply};
@@ -88,6 +88,6 @@ async fn the_hook_gets_the_report_of_every_turn_with_its_ids() {
     let reports = reports.lock().unwrap();
     let ids: Vec<_> = reports.iter().map(|report| (&report.conversation, report.exchange.as_str())).collect();
     assert_eq!(ids, [(&id(), "m-0"), (&id(), "m-1")]);
-    assert!(matches!(reports[0].outcome, Outcome::Stored { .. }));
-    assert!(matches!(reports[1].outcome, Outcome::NotStored(NotStored::Asked)));
+    assert!(matches!(reports[0].outcome, TurnOutcome::Stored { .. }));
+    assert!(matches!(reports[1].outcome, TurnOutcome::NotStored(NotStored::Asked)));
 }

@@ -8,7 +8,7 @@ use reqwest::{Body, Response};
 use tower::{ServiceExt as _, service_fn};
 use tower_chat_history::{
     Engine, HistoryOptions, MemoryStore,
-    report::{NotStored, Outcome, ResponseShape},
+    report::{NotStored, ResponseShape, TurnOutcome},
 };
 use tower_chat_history_openai::client::OpenAiHistory;
 use tower_layer::Layer as _;
@@ -39,6 +39,6 @@ async fn a_whole_response_of_more_than_64_mib_is_passed_on_and_not_stored() {
     assert!(bytes.starts_with(WHOLE.as_bytes()));
     let outcome = outcomes.lock().unwrap().remove(0);
     let too_large = NotStored::UnreadableReply(ResponseShape::TooLarge);
-    assert!(matches!(outcome, Outcome::NotStored(why) if why == too_large), "{outcome:?}");
+    assert!(matches!(outcome, TurnOutcome::NotStored(why) if why == too_large), "{outcome:?}");
     assert_eq!(log(&store).await, [""; 0]);
 }

@@ -37,7 +37,7 @@
 //! The request type of the inner service may differ from that of the caller: `fill` converts the caller's into the
 //! inner service's. If one field of a request contains all messages, use [`Custom::messages`], which needs no `fill`.
 //! It also supports callers that resend the conversation ([`Custom::input_mode`]). For streams, a
-//! [`FoldReply`](super::FoldReply) combines the items into the reply ([`Custom::fold`]).
+//! [`FoldReply`] combines the items into the reply ([`Custom::fold`]).
 //!
 //! Messages are in the chat-completions format: `role`, `content`, `tool_calls` and `tool_call_id`, and any other
 //! field that a provider adds. An input in another API's format (content blocks of Anthropic's Messages API such as
@@ -51,24 +51,27 @@
 //!
 //! All clones of the service call the same closures, so these must be `Fn`, `Clone`, `Send` and `Sync`.
 
-mod draft;
-mod reply;
-mod shape;
+mod closures;
 
-use std::{fmt, sync::Arc};
+use std::{any::Any, fmt, future, mem, ops::Range, sync::Arc};
 
+use futures_util::{StreamExt as _, stream::BoxStream};
+use serde_json::Value;
 use tower_chat_history_context::{InputMode, RequestInfo};
-use tower_chat_history_core::Message;
+use tower_chat_history_core::{Message, nested};
 
 // Programs do not name these types: they build a `Custom` with its methods and pass it to a layer.
 #[doc(hidden)]
-pub use self::{
-    draft::CustomDraft,
-    reply::{Folded, Whole},
-    shape::{AllMessages, Filling, IntoInput, Parts, Shape, TryFilling},
+pub use self::closures::{AllMessages, Fill, Folds, IntoInput, Parts, Shape, TryFill, Whole};
+use self::closures::{OwnFormat, own_format};
+use super::{
+    AdaptRequest, CallFacts, Draft, JsonRequestError, ModelRequest, OpenRequest, Prompt, Read, ReadResponse,
+    extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
 };
-use super::extract::{Envelope, FromTask, IdFrom, IntoCallScope};
-use crate::{call::Reply, error::BoxError};
+use crate::{
+    call::{FoldReply, Reply, TurnInput},
+    error::{BoxError, StreamStalled},
+};
 
 /// An adapter of requests of type `R`, made from closures. See the [module docs](self).
 ///
@@ -98,22 +101,22 @@ impl<R, I> Custom<R, Parts<I, ()>> {
     /// Sets the closure that makes the inner service's request from the caller's request and the history. The
     /// caller's request is complete: it contains its input, instructions and examples, and the closure decides where
     /// each goes. For a stateless call, the history is empty.
-    pub fn fill<F, Q>(self, fill: F) -> Custom<R, Parts<I, Filling<F>>>
+    pub fn fill<F, Q>(self, fill: F) -> Custom<R, Parts<I, Fill<F>>>
     where
         F: Fn(R, &[Message]) -> Q,
     {
-        self.filled_by(Filling(fill))
+        self.filled_by(Fill(fill))
     }
 
     /// Sets a closure that does the same as that of [`fill`](Self::fill), but may return an error. Use it if the
     /// request type cannot represent every message. If the closure returns an error, the call fails with it before
     /// the model is called.
-    pub fn try_fill<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, TryFilling<F>>>
+    pub fn try_fill<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, TryFill<F>>>
     where
         F: Fn(R, &[Message]) -> Result<Q, E>,
         E: Into<BoxError>,
     {
-        self.filled_by(TryFilling(fill))
+        self.filled_by(TryFill(fill))
     }
 
     fn filled_by<F>(self, fill: F) -> Custom<R, Parts<I, F>> {
@@ -196,13 +199,13 @@ impl<R, S, X> Custom<R, S, (), X> {
         self.replied_by(Whole(reply))
     }
 
-    /// Sets the closure that makes a [`FoldReply`](super::FoldReply) for a `BoxStream<'static, Result<T, E>>`. The
+    /// Sets the closure that makes a [`FoldReply`] for a `BoxStream<'static, Result<T, E>>`. The
     /// closure's argument is the number of choices that the request specifies.
-    pub fn fold<F, W>(self, fold: F) -> Custom<R, S, Folded<F>, X>
+    pub fn fold<F, W>(self, fold: F) -> Custom<R, S, Folds<F>, X>
     where
         F: Fn(usize) -> W,
     {
-        self.replied_by(Folded(fold))
+        self.replied_by(Folds(fold))
     }
 
     fn replied_by<P>(self, reply: P) -> Custom<R, S, P, X> {
@@ -243,6 +246,104 @@ impl<R, S, P, X> Custom<R, S, P, X> {
     /// Sets the extractor, which determines the type of the calls.
     pub fn extract_by<Y>(self, extract: Y) -> Custom<R, S, P, Y> {
         Custom { shape: self.shape, reply: self.reply, extract, info: self.info }
+    }
+}
+
+impl<R, S, P, X> AdaptRequest<X::Call> for Custom<R, S, P, X>
+where
+    R: Send + 'static,
+    S: Shape<R, Request: Send> + Clone + Send + Sync,
+    P: Sync,
+    X: ExtractScope<R, Call: Send> + Sync,
+{
+    type Request = S::Request;
+    type Draft = CustomDraft<R, S>;
+
+    async fn open(&self, call: X::Call) -> Result<OpenRequest<CustomDraft<R, S>, S::Request>, BoxError> {
+        let (scope, mut request) = self.extract.extract(call)?;
+        let CallScope::Conversation(id, options) = scope else {
+            return Ok(OpenRequest::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
+        };
+
+        let any: &mut dyn Any = &mut request;
+        if let Some(value) = any.downcast_mut::<Value>()
+            && nested::is_too_deep(value)
+        {
+            nested::dismantle(mem::take(value));
+            return Err(JsonRequestError::TooDeep.into());
+        }
+
+        let split = self.shape.split(&mut request, options.few_shot_messages)?;
+        let resent = split.transcript_range();
+        let mut turn = TurnInput::new(id, split.input).transcript(split.transcript).options(options);
+        turn.request = self.info.as_ref().map(|info| info(&request)).unwrap_or_default();
+        turn.request.head.extend(split.head);
+        turn.request.max_output_is_fixed = true;
+        Ok(OpenRequest::Turn(turn, CustomDraft { request, resent, shape: self.shape.clone() }))
+    }
+}
+
+/// A request of a program's own type that waits for its history.
+#[doc(hidden)]
+pub struct CustomDraft<R, S> {
+    request: R,
+    /// The range of the request's messages that the window replaces, if one field has all messages.
+    resent: Range<usize>,
+    shape: S,
+}
+
+impl<R, S: Shape<R>> Draft for CustomDraft<R, S> {
+    type Request = S::Request;
+
+    fn complete(self, prompt: Prompt<'_>) -> Result<ModelRequest<S::Request>, BoxError> {
+        self.shape.fill(self.request, self.resent, prompt.window)
+    }
+}
+
+impl<R, S> fmt::Debug for CustomDraft<R, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CustomDraft").finish_non_exhaustive()
+    }
+}
+
+impl<R, S, X, F, Res, T> ReadResponse<Res> for Custom<R, S, Whole<F>, X>
+where
+    F: Fn(&Res) -> T,
+    T: Into<Reply>,
+    Res: Send + Sync + 'static,
+{
+    type Response = Res;
+
+    fn pass(&self, response: Res) -> Res {
+        response
+    }
+
+    fn read(&self, response: Res, _: CallFacts) -> impl Future<Output = Result<Read<Res>, BoxError>> + Send {
+        let reply = own_format((self.reply.0)(&response).into());
+        future::ready(Ok(Read::whole(response, reply)))
+    }
+}
+
+impl<R, S, X, F, W, T, E> ReadResponse<BoxStream<'static, Result<T, E>>> for Custom<R, S, Folds<F>, X>
+where
+    F: Fn(usize) -> W,
+    W: FoldReply<T>,
+    T: Send + 'static,
+    E: From<StreamStalled> + Send + 'static,
+{
+    type Response = BoxStream<'static, Result<T, E>>;
+
+    fn pass(&self, response: BoxStream<'static, Result<T, E>>) -> Self::Response {
+        response
+    }
+
+    fn read(
+        &self,
+        response: BoxStream<'static, Result<T, E>>,
+        call: CallFacts,
+    ) -> impl Future<Output = Result<Read<Self::Response>, BoxError>> + Send {
+        let fold = OwnFormat((self.reply.0)(call.choices));
+        future::ready(Ok(Read::stream(response, fold, E::from, |recorded| recorded.boxed())))
     }
 }
 

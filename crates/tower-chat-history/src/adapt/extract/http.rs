@@ -132,12 +132,12 @@ impl FromHeader {
     fn id(&self, headers: &HeaderMap) -> Result<ConversationId, BoxError> {
         let mut values = headers.get_all(&self.name).iter();
         let value = values.next().ok_or(MissingConversation)?;
-        let name = || self.name.clone();
+        let name = self.name.clone();
         if values.next().is_some() {
-            return Err(HeaderError::Repeated { name: name() }.into());
+            return Err(HeaderError::Repeated { name }.into());
         }
-        let text = value.to_str().map_err(|_| HeaderError::NotAscii { name: name() })?;
-        Ok(text.parse().map_err(|source| HeaderError::ConversationId { name: name(), source })?)
+        let Ok(text) = value.to_str() else { return Err(HeaderError::NotAscii { name }.into()) };
+        Ok(text.parse().map_err(|source| HeaderError::ConversationId { name, source })?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Extractors: values that find the conversation of a call.
 //!
 //! There is no default conversation. A call names its conversation or is marked as stateless; otherwise it fails with
-//! [`MissingConversation`](crate::MissingConversation) before the store and the model are called. Every adapter has an
+//! [`MissingConversation`] before the store and the model are called. Every adapter has an
 //! [extractor](ExtractScope) for this:
 //!
 //! | extractor | the call is | set by |
@@ -53,19 +53,18 @@
 
 #[cfg(feature = "http")]
 mod http;
-mod into_scope;
-mod task;
 
 use std::fmt;
 
+use tower_chat_history_core::ConversationId;
+
 #[cfg(feature = "http")]
 pub use self::http::{FromExtensions, FromHeader};
-pub use self::{
-    into_scope::IntoCallScope,
-    task::{FromTask, in_conversation, stateless},
-};
 pub use crate::call::CallScope;
-use crate::{call::InConversation, error::BoxError};
+use crate::{
+    call::{CallOptions, InConversation},
+    error::{BoxError, MissingConversation},
+};
 
 /// An extractor: it finds the conversation that a request of type `R` belongs to.
 pub trait ExtractScope<R> {
@@ -76,7 +75,7 @@ pub trait ExtractScope<R> {
     ///
     /// # Errors
     ///
-    /// Returns [`MissingConversation`](crate::MissingConversation) if the call names no conversation and is not
+    /// Returns [`MissingConversation`] if the call names no conversation and is not
     /// marked as stateless, or the extractor's own error. The caller gets the error, and neither the store nor the
     /// model is called.
     fn extract(&self, call: Self::Call) -> Result<(CallScope, R), BoxError>;
@@ -106,8 +105,8 @@ impl<R> ExtractScope<R> for Envelope {
 /// Extracts the conversation from the request with a closure.
 ///
 /// The closure returns a value of a type that implements [`IntoCallScope`]: an id, an id with
-/// [`CallOptions`](crate::CallOptions), a [`CallScope`], or an `Option` or `Result` of these. If the closure returns
-/// `None`, the call is not stateless: it fails with [`MissingConversation`](crate::MissingConversation).
+/// [`CallOptions`], a [`CallScope`], or an `Option` or `Result` of these. If the closure returns
+/// `None`, the call is not stateless: it fails with [`MissingConversation`].
 #[derive(Clone, Copy)]
 pub struct IdFrom<F>(F);
 
@@ -133,5 +132,124 @@ where
 impl<F> fmt::Debug for IdFrom<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IdFrom").finish_non_exhaustive()
+    }
+}
+
+/// A value that names the conversation of a call, or marks the call as stateless. Closures of
+/// [`IdFrom`] return such a value.
+///
+/// It is a [`ConversationId`], alone or with [`CallOptions`], a [`CallScope`], or an `Option` or `Result` of these.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say which conversation a call belongs to",
+    note = "return a `ConversationId` (alone or with `CallOptions`), a `CallScope`, or an `Option` or a `Result` of one of them"
+)]
+pub trait IntoCallScope {
+    /// Converts the value into a scope.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`MissingConversation`] for `None`, and for an `Err` its error.
+    fn into_call_scope(self) -> Result<CallScope, BoxError>;
+}
+
+impl IntoCallScope for CallScope {
+    fn into_call_scope(self) -> Result<CallScope, BoxError> {
+        Ok(self)
+    }
+}
+
+impl IntoCallScope for (ConversationId, CallOptions) {
+    fn into_call_scope(self) -> Result<CallScope, BoxError> {
+        Ok(CallScope::Conversation(self.0, self.1))
+    }
+}
+
+impl IntoCallScope for ConversationId {
+    fn into_call_scope(self) -> Result<CallScope, BoxError> {
+        Ok(self.into())
+    }
+}
+
+impl<T: IntoCallScope> IntoCallScope for Option<T> {
+    fn into_call_scope(self) -> Result<CallScope, BoxError> {
+        self.ok_or(MissingConversation)?.into_call_scope()
+    }
+}
+
+impl<T: IntoCallScope, E: Into<BoxError>> IntoCallScope for Result<T, E> {
+    fn into_call_scope(self) -> Result<CallScope, BoxError> {
+        self.map_err(Into::into)?.into_call_scope()
+    }
+}
+
+tokio::task_local! {
+    /// `None` is the value within [`stateless`]. The scope has no exchange id, because an exchange id belongs to a
+    /// single call and a scope may contain several.
+    static CONVERSATION: Option<ConversationId>;
+}
+
+/// Runs a future in a conversation: calls within it belong to the conversation, if their adapter
+/// [reads the id from the task](FromTask).
+///
+/// Functions that a request handler calls then need no parameter for the conversation id. If scopes are nested, the
+/// innermost one applies. A scope ends with its future. It does not extend to tasks that are spawned within it, as
+/// for every tokio task-local.
+///
+/// ```
+/// use serde_json::json;
+/// use tower::{ServiceBuilder, ServiceExt};
+/// use tower_chat_history::{
+///     BoxError, ChatHistoryLayer, ConversationId, HistoryStoreExt, MemoryStore, adapt::Json, in_conversation,
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let llm = tower::service_fn(|_: serde_json::Value| async {
+/// #     Ok::<_, std::io::Error>(json!({"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}))
+/// # });
+/// let store = MemoryStore::new();
+/// let layer = ChatHistoryLayer::new(store.clone(), Json::new().id_from_task());
+/// let chat = ServiceBuilder::new().layer(layer).service(llm);
+///
+/// let id = ConversationId::new(["acme", "user-42"])?;
+/// in_conversation(id.clone(), async {
+///     chat.oneshot(json!({"messages": [{"role": "user", "content": "Hi"}]})).await
+/// })
+/// .await?;
+/// assert_eq!(store.conversation(&id).messages().await?.len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+pub fn in_conversation<F: Future>(id: ConversationId, future: F) -> impl Future<Output = F::Output> {
+    CONVERSATION.scope(Some(id), future)
+}
+
+/// Runs a future outside of every conversation: calls within it pass through unchanged, and nothing is stored, if their
+/// adapter [reads the id from the task](FromTask).
+pub fn stateless<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    CONVERSATION.scope(None, future)
+}
+
+/// Extracts the conversation of the [scope](in_conversation) in which the call is made. The call is the request itself.
+///
+/// The id is read when the call's future is first polled, so await the future within the scope.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct FromTask;
+
+impl FromTask {
+    /// Creates the extractor.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self
+    }
+}
+
+impl<R> ExtractScope<R> for FromTask {
+    type Call = R;
+
+    fn extract(&self, call: R) -> Result<(CallScope, R), BoxError> {
+        let id = CONVERSATION.try_with(Clone::clone).map_err(|_| MissingConversation)?;
+        Ok((id.map_or(CallScope::Stateless, CallScope::from), call))
     }
 }

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     error::HistoryError,
-    summary::{Rolled, Rolling, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
+    summary::{NewSummary, Rolling, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     telemetry,
 };
 
@@ -175,8 +175,8 @@ impl SummaryWorker {
         &self,
         job: &Job,
         rolling: &mut Rolling<'_>,
-        part: &mut Option<(Rolled, Seq)>,
-    ) -> Result<Rolled, JobError> {
+        part: &mut Option<(NewSummary, Seq)>,
+    ) -> Result<NewSummary, JobError> {
         let (mut from, to) = (job.from(), job.cut.window_start);
         while from < to {
             let page = self.store.read(&job.conversation, from, PAGE).await?;

@@ -22,7 +22,7 @@ use crate::{
     call::{FoldReply, ReadBy, Reply},
     error::StreamStalled,
     policy::OnSaveFailure,
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
     telemetry::{CallProperties, ModelCall, fail},
 };
 
@@ -234,7 +234,7 @@ impl Turn {
         if let Some(call) = self.0.model_call.take() {
             call.ended_now(&Reply::default());
         }
-        self.ended(Outcome::NotStored(why));
+        self.ended(TurnOutcome::NotStored(why));
     }
 
     /// Ends the turn after a failed model call. Nothing is stored, and the report has [`NotStored::CallFailed`]. In
@@ -249,7 +249,7 @@ impl Turn {
             self.engine().shared.calibration.doubt(key);
         }
         // The caller's handle receives no report: the caller has the error, has left, or retries.
-        self.0.report(Outcome::NotStored(NotStored::CallFailed));
+        self.0.report(TurnOutcome::NotStored(NotStored::CallFailed));
     }
 
     pub(crate) fn on_save_failure(&self) -> OnSaveFailure {

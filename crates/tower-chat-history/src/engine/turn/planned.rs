@@ -17,7 +17,7 @@ use crate::{
     policy::OnConflict,
     report::{HistoryStatus, RecallReport, SinceLast, TranslationReport, TurnTokens},
     summary::SummaryReport,
-    telemetry::{PlannedPrompt, TrimStep},
+    telemetry::{PromptSizes, TrimStep},
 };
 
 /// A call whose prompt and append are planned. It is boxed, because it is moved several times until the turn has begun.
@@ -80,7 +80,7 @@ impl Call {
     pub(in crate::engine) async fn plan(&self, loaded: &LoadedHistory) -> Result<Box<PlannedTurn>, HistoryError> {
         let step = TrimStep::of(&self.span, self.counting.counter_name().map(|name| &**name));
         let planned = self.plan_within(loaded).instrument(step.span().clone()).await;
-        step.ended(planned.as_ref().map(|planned| PlannedPrompt {
+        step.ended(planned.as_ref().map(|planned| PromptSizes {
             tokens: planned.tokens.as_ref(),
             messages: planned.plan.fit.window.len().saturating_add(self.input.len()),
             evicted_messages: planned.plan.fit.evicted.messages,

@@ -6,11 +6,11 @@ use std::{
 };
 
 use super::{Turn, TurnState};
-use crate::report::{NotStored, Outcome, TurnReport};
+use crate::report::{NotStored, TurnOutcome, TurnReport};
 
 impl Turn {
     /// Ends the turn, reports it, and also sends the report to the caller's handle.
-    pub(super) fn ended(mut self, outcome: Outcome) -> Arc<TurnReport> {
+    pub(super) fn ended(mut self, outcome: TurnOutcome) -> Arc<TurnReport> {
         let report = self.0.report(outcome);
         if let Some(handle) = self.0.call.report.take() {
             handle.send(Arc::clone(&report));
@@ -26,7 +26,7 @@ impl TurnState {
         self.planned.history.is_abridged || fit.evicted.messages > 0 || fit.restarts || fit.trimming.is_shortened()
     }
 
-    fn report_of(&self, outcome: Outcome) -> TurnReport {
+    fn report_of(&self, outcome: TurnOutcome) -> TurnReport {
         let Self { call, planned, .. } = self;
         TurnReport {
             conversation: call.conversation.clone(),
@@ -55,11 +55,11 @@ impl TurnState {
     }
 
     /// Releases the queue to the next turn, and reports this turn in its span, in metrics and to the hook.
-    pub(super) fn report(&mut self, outcome: Outcome) -> Arc<TurnReport> {
+    pub(super) fn report(&mut self, outcome: TurnOutcome) -> Arc<TurnReport> {
         self.is_reported = true;
         self.permit = None;
         let engine = &self.call.engine;
-        if let Outcome::NotStored(NotStored::UnreadableReply(shape)) = outcome {
+        if let TurnOutcome::NotStored(NotStored::UnreadableReply(shape)) = outcome {
             engine.shared.unreadable.warn(shape);
         }
         let report = Arc::new(self.report_of(outcome));
@@ -79,7 +79,7 @@ impl Drop for TurnState {
         // If the model call is still in progress, its span must end before the turn's span.
         drop(self.model_call.take());
         if !self.is_reported {
-            self.report(Outcome::NotStored(NotStored::Abandoned));
+            self.report(TurnOutcome::NotStored(NotStored::Abandoned));
         }
     }
 }

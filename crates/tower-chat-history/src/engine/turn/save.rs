@@ -19,7 +19,7 @@ use crate::{
     call::{Reply, Stored},
     completion::assistant,
     error::{DialectPlace, SaveError, check_dialect},
-    report::{NotStored, Outcome, TurnReport},
+    report::{NotStored, TurnOutcome, TurnReport},
     telemetry::SaveStep,
 };
 
@@ -30,13 +30,13 @@ impl Turn {
         let saved = AssertUnwindSafe(self.0.save(reply)).catch_unwind().await;
         self.ended(saved.unwrap_or_else(|_| {
             tracing::error!("a save panicked");
-            Outcome::Failed(Arc::new(SaveError::Panicked))
+            TurnOutcome::Failed(Arc::new(SaveError::Panicked))
         }))
     }
 }
 
 impl TurnState {
-    async fn save(&mut self, reply: Reply) -> Outcome {
+    async fn save(&mut self, reply: Reply) -> TurnOutcome {
         self.learn(reply.usage);
         let append = match self.append(reply) {
             Ok(append) => append,
@@ -67,16 +67,16 @@ impl TurnState {
     }
 
     /// Returns the append to make, or the outcome if there is nothing to store.
-    fn append(&mut self, reply: Reply) -> Result<Box<Append>, Outcome> {
+    fn append(&mut self, reply: Reply) -> Result<Box<Append>, TurnOutcome> {
         let stored = std::mem::take(&mut self.call.stored);
         let input = match &stored {
-            Stored::Nothing => return Err(Outcome::NotStored(NotStored::Asked)),
+            Stored::Nothing => return Err(TurnOutcome::NotStored(NotStored::Asked)),
             Stored::Instead(messages) => messages,
             Stored::Exchange => &self.context[self.window_len..],
         };
         let why = reply.unreadable.map_or(NotStored::NoReply, NotStored::UnreadableReply);
         if reply.messages.is_empty() {
-            return Err(Outcome::NotStored(why));
+            return Err(TurnOutcome::NotStored(why));
         }
         if let Err(error) = check_dialect(self.call.dialect, &reply.messages, DialectPlace::Reply) {
             return Err(failed(error.into()));
@@ -126,7 +126,7 @@ impl TurnState {
 
     /// Stores the exchange. After that it updates the last-seen positions, starts a summary if one is due, and prunes.
     /// The futures of rare steps are boxed, so that other calls do not pay for their size.
-    async fn store(&self, mut append: Box<Append>, step: SaveStep<'_>) -> Outcome {
+    async fn store(&self, mut append: Box<Append>, step: SaveStep<'_>) -> TurnOutcome {
         let (engine, conversation) = (&self.call.engine, &self.call.conversation);
         let tokens = self.call.counting.exchange(&append.exchange.messages).await;
         // Nothing shares the exchange yet, so it is not copied.
@@ -153,9 +153,9 @@ impl TurnState {
             // The loaded log ended during the turn, by a deletion, an erasure or a truncation, and the new log had the
             // exchange already. The summary and the positions of this turn are of the old log.
             return if is_duplicate {
-                Outcome::Duplicate { revision: stored.revision, seq: stored.seq }
+                TurnOutcome::Duplicate { revision: stored.revision, seq: stored.seq }
             } else {
-                Outcome::Stored { revision: stored.revision, seq: stored.seq, moved: false, incomplete }
+                TurnOutcome::Stored { revision: stored.revision, seq: stored.seq, moved: false, incomplete }
             };
         }
         let has_cut = matches!(stored.compaction, Some(CompactOutcome::Stored(_))) || stored.duplicate && !is_duplicate;
@@ -191,12 +191,12 @@ impl TurnState {
             }
         }
         if is_duplicate {
-            return Outcome::Duplicate { revision, seq };
+            return TurnOutcome::Duplicate { revision, seq };
         }
         // Exchanges that were already in the log at the load (partial replies, stored results) do not make the
         // exchange moved.
         let moved = continues.is_some() && next.is_some_and(|next| next != seq);
-        Outcome::Stored { revision, seq, moved, incomplete }
+        TurnOutcome::Stored { revision, seq, moved, incomplete }
     }
 
     /// Appends the exchange with its compaction. If the window of a pending summary starts at the exchange, and another
@@ -256,7 +256,7 @@ impl TurnState {
     }
 }
 
-fn failed(error: SaveError) -> Outcome {
+fn failed(error: SaveError) -> TurnOutcome {
     tracing::error!(error.type = error.kind(), error = %error, "an exchange could not be stored");
-    Outcome::Failed(Arc::new(error))
+    TurnOutcome::Failed(Arc::new(error))
 }

@@ -1,21 +1,24 @@
-//! One conversation: its log, the index of its exchange ids, and its compactions. Nothing here locks or waits.
+//! One conversation: its log, the index of its exchange ids, its compactions and its labels, and the memory that they
+//! take. Nothing here locks or waits.
 
-mod fork;
-mod listed;
 mod removal;
-mod size;
+#[cfg(test)]
+mod tests;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
 
 use tower_chat_history_core::{
     Added, Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Exchange,
-    ExchangeId, Expect, Incarnation, Labels, LabelsVersion, Load, Loaded, Page, Profile, Recorded, Revision, Seq,
-    StoreError, Timestamp, Window,
+    ExchangeId, Expect, ForkTo, Forked, Incarnation, Labels, LabelsOutcome, LabelsVersion, Listed, Load, Loaded, Page,
+    Profile, Recalled, Recorded, Removed, Revision, Seq, StoreError, Timestamp, Window,
     backend::{Scan, WindowScan},
 };
-
-use self::size::{compaction_bytes, conversation_bytes, entry_bytes};
-use super::space::Space;
 
 #[derive(Debug)]
 pub(super) struct Log {
@@ -90,13 +93,16 @@ impl Log {
             return Ok(Appended::duplicate(self.revision(), *seq));
         }
         expect.check(Some(self.revision()))?;
+
         let at = self.next();
         // The first exchange of a log continues nothing, also no position before it.
         let is_first = self.entries.is_empty();
         if let Some(continues) = exchange.continues.filter(|continues| is_first || *continues >= at) {
             return Err(StoreError::ContinuesUnknown { continues, len: at.get() });
         }
-        let (bytes, memory) = (exchange.bytes(), entry_bytes(&exchange));
+
+        let bytes = exchange.bytes();
+        let memory = entry_bytes(&exchange);
         let (added, replaced) = compact.as_ref().map_or((0, 0), |compact| self.size_change(compact));
         self.take(memory + extra + added, replaced, space)?;
 
@@ -133,6 +139,7 @@ impl Log {
         if let Some(seq) = load.exchange.as_ref().and_then(|id| self.ids.get(id)) {
             return Loaded::AlreadyRecorded(self.recorded(self.index(*seq)));
         }
+
         let compaction = self.compactions.get(&load.profile);
         let version = compaction.map_or(CompactionVersion::NONE, |compaction| compaction.version);
         let newest = self.entries.last().map(|entry| &entry.exchange.id);
@@ -145,6 +152,7 @@ impl Log {
         if let Some(added) = self.added(load, version) {
             return Loaded::Added(added);
         }
+
         let window_start = compaction.map_or(0, |compaction| self.index(compaction.window_start));
         let mut scan = WindowScan::new(load.limit);
         for (at, entry) in self.entries.iter().enumerate().skip(window_start).rev() {
@@ -153,6 +161,7 @@ impl Log {
                 break;
             }
         }
+
         let start = scan.start().map_or(self.entries.len(), |start| self.index(start));
         let exchanges = (start..self.entries.len()).map(|index| self.recorded(index)).collect();
         let window = Window::new(self.revision(), compaction.cloned(), exchanges, scan.is_truncated());
@@ -178,6 +187,110 @@ impl Log {
         let end = start.saturating_add(limit).min(len);
         let exchanges = (start..end).map(|index| self.recorded(index)).collect();
         Page::new(self.revision(), exchanges, end < len)
+    }
+
+    /// Returns the entry of this conversation, which has this id.
+    pub(super) fn listed(&self, id: ConversationId) -> Listed {
+        Listed::new(id, self.revision(), self.created_at, self.updated_at, self.message_bytes as u64)
+            .labels(self.labels.clone(), self.labels_version)
+    }
+
+    /// Replaces the labels if they have this version. Returns an error if the conversation has another incarnation, or
+    /// if there is no space.
+    pub(super) fn set_labels(
+        &mut self,
+        incarnation: Incarnation,
+        replaces: LabelsVersion,
+        labels: Labels,
+        space: &Space,
+    ) -> Result<LabelsOutcome, StoreError> {
+        if incarnation != self.incarnation {
+            return Err(StoreError::Gone);
+        }
+        if replaces != self.labels_version {
+            return Ok(LabelsOutcome::Kept(self.labels.clone(), self.labels_version));
+        }
+        self.take(labels_bytes(&labels), labels_bytes(&self.labels), space)?;
+        self.labels = labels;
+        self.labels_version = replaces.next();
+        Ok(LabelsOutcome::Stored(self.labels_version))
+    }
+
+    /// Returns the numbers of everything in this conversation.
+    pub(super) fn numbers(&self) -> Removed {
+        let mut numbers = Removed::default();
+        numbers.conversations = 1;
+        numbers.exchanges = self.entries.len() as u64;
+        numbers.bytes = self.message_bytes as u64;
+        numbers.exchange_ids = self.ids.len() as u64;
+        numbers.compactions = self.compactions.len() as u64;
+        numbers.summaries = self.compactions.values().filter(|stored| stored.derived.is_some()).count() as u64;
+        numbers.labels = u64::from(!self.labels.is_empty());
+        numbers
+    }
+
+    /// Returns a log with the exchanges before the position, or `None` if there is none. It shares them with this log.
+    /// Returns an error if this log has another incarnation, or if there is no space.
+    pub(super) fn fork(
+        &self,
+        incarnation: Incarnation,
+        to: &ForkTo,
+        space: &Space,
+    ) -> Result<Option<Self>, StoreError> {
+        if incarnation != self.incarnation {
+            return Err(StoreError::Gone);
+        }
+        let len = self.index(to.before).min(self.entries.len());
+        let entries: Vec<Entry> = self.entries[..len].iter().map(|entry| self.copied(entry)).collect();
+        if entries.is_empty() {
+            return Ok(None);
+        }
+
+        let mut copy = Self {
+            incarnation: to.incarnation,
+            first: self.first,
+            ids: HashMap::with_capacity(len),
+            compactions: HashMap::new(),
+            labels: to.labels.clone(),
+            labels_version: LabelsVersion::NONE,
+            created_at: to.at,
+            updated_at: to.at,
+            message_bytes: entries.iter().map(|entry| entry.bytes).sum(),
+            bytes: 0,
+            entries,
+        };
+        for (at, entry) in copy.entries.iter().enumerate() {
+            copy.ids.insert(entry.exchange.id.clone(), self.seq(at));
+        }
+        if !copy.labels.is_empty() {
+            copy.labels_version = LabelsVersion::NONE.next();
+        }
+        if let Some(compact) = &to.compact {
+            copy.compactions.insert(compact.profile.clone(), compact.stored_as(CompactionVersion::NONE.next()));
+        }
+
+        let entries: usize = copy.entries.iter().map(|entry| entry.memory).sum();
+        let compactions: usize =
+            copy.compactions.iter().map(|(profile, stored)| compaction_bytes(profile, stored)).sum();
+        copy.take(conversation_bytes(&to.id) + entries + compactions + labels_bytes(&copy.labels), 0, space)?;
+        Ok(Some(copy))
+    }
+
+    /// Returns the result of a fork into this log, which exists already: it may be the copy of an earlier attempt.
+    pub(super) fn result_of_repeat(&self, incarnation: Incarnation) -> Result<Forked, StoreError> {
+        let current = Some(self.revision());
+        if self.incarnation == incarnation { Ok(Forked::new(current)) } else { Err(StoreError::Conflict { current }) }
+    }
+
+    /// Returns the entry without recalled messages that are not copied. A copy is shared if nothing is left out.
+    fn copied(&self, entry: &Entry) -> Entry {
+        if !cites_removed(&entry.exchange, self.seq(0)) {
+            return Entry { exchange: Arc::clone(&entry.exchange), ..*entry };
+        }
+        let mut exchange = (*entry.exchange).clone();
+        exchange.recalled = None;
+        let memory = entry_bytes(&exchange);
+        Entry { exchange: Arc::new(exchange), memory, ..*entry }
     }
 
     /// Returns the memory of the conversation, in bytes.
@@ -242,49 +355,83 @@ impl Log {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use tower_chat_history_core::{KnownState, Message};
+/// Returns `true` if the recalled messages of an exchange survive neither an erasure from a log that begins at `first`,
+/// nor a fork.
+fn cites_removed(exchange: &Exchange, first: Seq) -> bool {
+    let cited = exchange.recalled.as_ref().and_then(Recalled::least_cited);
+    cited.is_some_and(|cited| u64::try_from(cited).is_ok_and(|cited| cited < first.get()) || cited < 0)
+}
 
-    use super::*;
+/// Counts bytes against a limit. The counter does not publish other data, so relaxed ordering suffices.
+#[derive(Debug)]
+pub(super) struct Space {
+    limit: usize,
+    used: AtomicUsize,
+}
 
-    pub(super) static UNLIMITED: Space = Space::new(usize::MAX);
-
-    static FULL: Space = Space::new(0);
-
-    pub(super) fn begin(append: Append) -> (Log, Appended) {
-        Log::begin(&ConversationId::new(["a"]).unwrap(), append, &UNLIMITED).unwrap()
+impl Space {
+    pub(super) const fn new(limit: usize) -> Self {
+        Self { limit, used: AtomicUsize::new(0) }
     }
 
-    pub(super) fn append(id: &str) -> Append {
-        Append::new(Expect::AnyOrCreate, Exchange::new(ExchangeId::new(id).unwrap(), [Message::user(id)]))
+    pub(super) const fn limit(&self) -> usize {
+        self.limit
     }
 
-    #[test]
-    fn a_refused_append_does_not_change_the_log() {
-        let (mut log, first) = begin(append("a"));
-        let compact =
-            Compact::new(Profile::default(), CompactionVersion::NONE, Seq::new(1), Arc::from([0_u8; 9]), None);
-        let refused = log.append(append("b").compact(compact), &FULL).unwrap_err();
-        assert!(matches!(refused, StoreError::Full { .. }));
-        assert_eq!((log.revision(), log.entries.len(), log.compactions.len()), (first.revision, 1, 0));
-        let known = KnownState { revision: first.revision, compaction: CompactionVersion::NONE, newest: None };
-        let load = Load::new().known(known.clone()).exchange(ExchangeId::new("b").unwrap());
-        assert_eq!(log.load(&load), Loaded::Unchanged);
+    pub(super) fn used(&self) -> usize {
+        self.used.load(Relaxed)
     }
 
-    #[test]
-    fn other_errors_and_duplicates_come_before_the_check_of_space() {
-        let (mut log, _) = begin(append("a"));
-        assert!(log.append(append("a"), &FULL).unwrap().duplicate);
-        let refused = log.append(Append::new(Expect::Absent, append("b").exchange), &FULL).unwrap_err();
-        assert!(matches!(refused, StoreError::Conflict { .. }), "{refused}");
+    /// Reserves `bytes` bytes in place of `replaced` bytes that were reserved before. If the sum of all reservations
+    /// would exceed the limit, returns an error and changes nothing. If `bytes` is at most `replaced`, always
+    /// succeeds.
+    pub(super) fn take(&self, bytes: usize, replaced: usize) -> Result<(), StoreError> {
+        let Some(requested) = bytes.checked_sub(replaced).filter(|more| *more > 0) else {
+            self.give_back(replaced - bytes);
+            return Ok(());
+        };
+        let taken = self
+            .used
+            .fetch_update(Relaxed, Relaxed, |used| used.checked_add(requested).filter(|after| *after <= self.limit));
+        taken.map(drop).map_err(|used| StoreError::Full { used, requested, limit: self.limit })
     }
 
-    #[test]
-    fn loading_shares_the_exchanges() {
-        let (log, _) = begin(append("a"));
-        let Loaded::Window(window) = log.load(&Load::new()) else { panic!("no window") };
-        assert!(Arc::ptr_eq(&window.exchanges[0].exchange, &log.entries[0].exchange));
+    /// Releases bytes that were reserved before.
+    pub(super) fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Relaxed);
     }
+}
+
+/// The overhead of an allocated block: the allocator's header, rounding up, and the counters of an `Arc`.
+const BLOCK_OVERHEAD: usize = 32;
+
+/// Returns the size of a slot in a hash table, which is at least 3/8 full, including its control byte.
+const fn hash_slot(bytes: usize) -> usize {
+    (bytes + 1) * 8 / 3
+}
+
+/// Returns the size of a conversation before its first exchange: its slots in the store and in the order of ids, its
+/// id, and the first blocks of its three tables.
+fn conversation_bytes(id: &ConversationId) -> usize {
+    // The nodes of the order are at least half full, and have nodes above them.
+    let slots = hash_slot(size_of::<(ConversationId, Log)>()) + 3 * size_of::<ConversationId>();
+    slots + id.as_str().len() + 4 * BLOCK_OVERHEAD + 4 * size_of::<Entry>()
+}
+
+/// Returns the size of labels. Their tree has nodes of 11 slots, which are at least half full.
+fn labels_bytes(labels: &Labels) -> usize {
+    let node = 11 * size_of::<(String, String)>() + BLOCK_OVERHEAD;
+    labels.len().div_ceil(5) * node + labels.bytes() + labels.len() * 2 * BLOCK_OVERHEAD
+}
+
+/// Returns the size of an exchange, including its slots in the list and in the table of ids.
+fn entry_bytes(exchange: &Exchange) -> usize {
+    // A list is at least half full.
+    exchange.memory() + 2 * size_of::<Entry>() + hash_slot(size_of::<(ExchangeId, Seq)>())
+}
+
+/// Returns the size of a compaction, including its slot in the table of profiles.
+fn compaction_bytes(profile: &Profile, compaction: &Compaction) -> usize {
+    let heap = compaction.memory() - size_of::<Compaction>();
+    heap + hash_slot(size_of::<(Profile, Compaction)>()) + profile.as_str().len() + BLOCK_OVERHEAD
 }

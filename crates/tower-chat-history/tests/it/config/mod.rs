@@ -9,7 +9,7 @@ use tower_chat_history::{
     BoxError, CachedStore, ContextBudget, ContextOptions, HistoryError, HistoryOptions, MemoryStore, Message, Policies,
     Reply, Retention, Summaries, Telemetry, TurnInput,
     budget::{ClearResults, ModelLimits, Watermark, Watermarks},
-    config::{Built, CacheConfig, ConfigError, HistoryConfig, MemoryConfig, Parts, read},
+    config::{CacheConfig, ConfigError, HistoryConfig, HistorySetup, MemoryConfig, Parts, read},
     engine::InputMode,
     limits::{ConversationQuota, LimitKind, LimitRules, Limits},
     policy::{
@@ -17,7 +17,7 @@ use tower_chat_history::{
         OnTranscriptMismatch, QueueLimits,
     },
     store::{LoadLimit, Prefix, Profile},
-    summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    summary::{SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
     telemetry::CaptureContent,
     tokens::ByteEstimate,
 };
@@ -28,7 +28,7 @@ struct Never;
 
 #[async_trait]
 impl Summarizer for Never {
-    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, _: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         Err("nothing is summarized".into())
     }
 }
@@ -37,7 +37,7 @@ fn config(toml: &str) -> Result<HistoryConfig, ConfigError> {
     read(toml::from_str::<toml::Table>(toml).unwrap())
 }
 
-fn build(toml: &str) -> Result<Built, ConfigError> {
+fn build(toml: &str) -> Result<HistorySetup, ConfigError> {
     config(toml)?.build(Parts::new())
 }
 

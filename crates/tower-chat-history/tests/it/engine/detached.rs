@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 use tower_chat_history::{
     ConversationId, Engine, HistoryOptions, MemoryStore, Message, Policies, TurnInput,
     policy::{DetachLimits, OnInterruption},
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
 };
 
 use super::{
@@ -46,7 +46,7 @@ async fn an_endless_detached_stream_is_dropped_and_drain_returns() {
     let begun = Instant::now();
     engine.drain(Duration::from_secs(100_000)).await.unwrap();
     assert_eq!(begun.elapsed().as_secs(), 600);
-    assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::DetachLimit)));
+    assert!(matches!(reports.all()[0].outcome, TurnOutcome::NotStored(NotStored::DetachLimit)));
 }
 
 #[tokio::test(start_paused = true)]

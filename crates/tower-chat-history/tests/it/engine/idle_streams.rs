@@ -9,7 +9,7 @@ use tower_chat_history::{
     engine::RecordedStream,
     error::StreamStalled,
     policy::OnInterruption,
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
 };
 
 use super::{
@@ -65,7 +65,7 @@ async fn a_stream_that_stalls_ends_with_an_error_and_is_reported() {
         assert_eq!(begun.elapsed().as_secs(), 2 * IDLE.as_secs(), "measured from the last item");
         assert!(stream.is_stalled());
         assert!(stream.next().await.is_none());
-        assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Stalled)));
+        assert!(matches!(reports.all()[0].outcome, TurnOutcome::NotStored(NotStored::Stalled)));
         assert_eq!(stored(&store).await, 0);
     }
 }
@@ -135,7 +135,7 @@ async fn a_detached_stream_that_stalls_ends_too() {
     let options = options(&reports, OnInterruption::Detach);
     drop(begin(&store, options, pieces(HALF, Duration::ZERO)).await);
     sleep(2 * IDLE).await;
-    assert!(matches!(reports.all()[0].outcome, Outcome::NotStored(NotStored::Stalled)));
+    assert!(matches!(reports.all()[0].outcome, TurnOutcome::NotStored(NotStored::Stalled)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,7 +18,7 @@ use tower_chat_history::{
     BoxError, ContextBudget, ConversationId, Engine, HistoryOptions, HistoryStore, Message, Reply, TurnInput,
     TurnReport,
     store::{Load, Loaded, Window},
-    summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    summary::{Summaries, SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
 };
 
 /// A summarizer that answers "s" after this time.
@@ -27,11 +27,11 @@ struct FixedSummarizer(Duration);
 
 #[async_trait]
 impl Summarizer for FixedSummarizer {
-    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, _: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         if !self.0.is_zero() {
             tokio::time::sleep(self.0).await;
         }
-        Ok(Summarized::new("s"))
+        Ok(SummaryResponse::new("s"))
     }
 }
 

@@ -18,7 +18,7 @@ use tower_chat_history::{
     policy::{OnConflict, OnInterruption, QueueLimits},
     recall::{Recall, RecallError, RecallOptions, RecallRequest, Recollection},
     store::{Append, Appended, Compact, CompactOutcome, Incarnation, Load, Loaded, Page, Seq},
-    summary::{Summaries, SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    summary::{Summaries, SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
     tokens::TokenCounter,
 };
 
@@ -285,7 +285,7 @@ struct PanickingSummarizer;
 
 #[async_trait]
 impl Summarizer for PanickingSummarizer {
-    async fn summarize(&self, _: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, _: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         tokio::task::yield_now().await;
         panic!("the summarizer panics")
     }

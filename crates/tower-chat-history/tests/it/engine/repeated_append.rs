@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tower_chat_history::{
     Engine, ExchangeId, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, Reply, Retention,
     TurnInput, TurnReport,
-    report::Outcome,
+    report::TurnOutcome,
     store::{Derived, Load, Loaded, Prune as _, PruneTo},
 };
 use tower_chat_history_test::{FaultStore, Op};
@@ -67,7 +67,7 @@ async fn an_exchange_that_another_call_recorded_is_a_duplicate() {
             store.fail(Op::Append, 1, tower_chat_history_test::Fault::Unavailable);
         }
         let report = late.commit(Reply::new(Message::assistant("second"))).await.unwrap();
-        assert!(matches!(report.outcome, Outcome::Duplicate { .. }), "{:?}", report.outcome);
+        assert!(matches!(report.outcome, TurnOutcome::Duplicate { .. }), "{:?}", report.outcome);
         assert_eq!(stored(&store).await, 1);
     }
 }

@@ -15,7 +15,7 @@ use tower_chat_history::{
     Reply, Turn, TurnInput,
     engine::ToolResults,
     explain::{Explanation, Fate, NotKnown, Row, Subject, Why},
-    report::Outcome,
+    report::TurnOutcome,
     store::{Cuts, Derived, Load, Loaded, Origin, PruneTo, Seq},
 };
 
@@ -193,7 +193,7 @@ impl World {
         let messages: Vec<String> = turn.context().iter().map(|message| message.json().to_owned()).collect();
         let instead = messages.iter().any(|message| message.contains("with documents"));
         let report = turn.commit(reply).await.map_err(|unsaved| failed(unsaved.reason()))?;
-        let Outcome::Stored { seq, .. } = report.outcome else { return Err(failed(report.outcome.kind())) };
+        let TurnOutcome::Stored { seq, .. } = report.outcome else { return Err(failed(report.outcome.kind())) };
         self.sent.insert(seq, Sent { messages, instead });
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use tower_chat_history::{
     CallOptions, ExchangeId, HistoryError, Message, Reply, TurnInput,
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
 };
 use tower_chat_history_test::{Fault, Op};
 
@@ -43,7 +43,7 @@ async fn a_save_that_is_retried_stores_the_messages_that_were_shown() {
         let shown = turn.window().last().unwrap().clone();
         let (searches, appends) = (chat.recall.searches().len(), chat.store.calls(Op::Append));
         let report = turn.commit(Reply::new(answer())).await.unwrap();
-        assert!(matches!(report.outcome, Outcome::Stored { .. }));
+        assert!(matches!(report.outcome, TurnOutcome::Stored { .. }));
         assert_eq!(chat.store.calls(Op::Append) - appends, 3);
         assert_eq!(chat.last_exchange().await.recalled.unwrap().message, shown);
         assert_eq!(chat.recall.searches().len(), searches);
@@ -60,7 +60,7 @@ async fn the_first_of_two_calls_with_one_id_keeps_its_messages() {
     assert_ne!(second.window().last().unwrap(), &shown);
     first.commit(Reply::new(answer())).await.unwrap();
     let report = second.commit(Reply::new(answer())).await.unwrap();
-    assert!(matches!(report.outcome, Outcome::Duplicate { .. }));
+    assert!(matches!(report.outcome, TurnOutcome::Duplicate { .. }));
     assert_eq!(chat.last_exchange().await.recalled.unwrap().message, shown);
 }
 
@@ -72,7 +72,7 @@ async fn a_call_that_is_not_stored_shows_messages_and_stores_none() {
     let turn = chat.engine.begin(input).await.unwrap();
     assert_eq!(recalled(turn.context()).len(), 1);
     let report = turn.commit(Reply::new(answer())).await.unwrap();
-    assert!(matches!(report.outcome, Outcome::NotStored(NotStored::Asked)));
+    assert!(matches!(report.outcome, TurnOutcome::NotStored(NotStored::Asked)));
     assert_eq!(report.recall.as_ref().unwrap().outcome.kind(), "shown");
     assert_eq!(chat.window().await, before);
 }
@@ -85,7 +85,7 @@ async fn a_call_without_a_reply_stores_no_messages() {
     assert_eq!(recalled(turn.context()).len(), 1);
     turn.fail("model");
     let report = chat.begin([question("one")]).await.commit(Reply::default()).await.unwrap();
-    assert!(matches!(report.outcome, Outcome::NotStored(NotStored::NoReply)));
+    assert!(matches!(report.outcome, TurnOutcome::NotStored(NotStored::NoReply)));
     assert_eq!(chat.window().await, before);
 }
 
@@ -119,7 +119,7 @@ async fn a_reply_that_broke_off_is_stored_with_the_recalled_messages_and_a_repea
     let turn = chat.engine.begin(input()).await.unwrap();
     assert!(turn.context().starts_with(&first), "the log has the first attempt");
     assert_eq!(recalled(turn.context()).len(), recalled(&first).len() + 1);
-    assert!(matches!(turn.commit(Reply::new(answer())).await.unwrap().outcome, Outcome::Stored { .. }));
+    assert!(matches!(turn.commit(Reply::new(answer())).await.unwrap().outcome, TurnOutcome::Stored { .. }));
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use tower_chat_history::{
     BoxError, ContextBudget, ContextOptions, HistoryOptions, Summaries,
     budget::{ClearResults, Watermarks},
     store::{LoadLimit, Origin},
-    summary::{SummarizeWhen, Summarized, Summarizer, SummaryRequest},
+    summary::{SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
 };
 use tower_chat_history_test::responses::{CallType, Say};
 
@@ -158,7 +158,7 @@ pub(super) struct Counts;
 
 #[async_trait]
 impl Summarizer for Counts {
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
-        Ok(Summarized::new(format!("{} messages", request.messages.len())))
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
+        Ok(SummaryResponse::new(format!("{} messages", request.messages.len())))
     }
 }

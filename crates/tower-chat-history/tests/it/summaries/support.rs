@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use tower_chat_history::{
     BoxError, ContextBudget, ContextOptions, ConversationId, Engine, HistoryOptions, HistoryStore,
     HistoryStoreExt as _, Message, Reply, Turn, TurnInput, TurnReport,
-    summary::{Summaries, Summarized, Summarizer, SummaryReport, SummaryRequest},
+    summary::{Summaries, Summarizer, SummaryReport, SummaryRequest, SummaryResponse},
 };
 use tower_chat_history_test::check_chat_rules;
 
@@ -68,7 +68,7 @@ impl fmt::Debug for Facts {
 
 #[async_trait]
 impl Summarizer for Facts {
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         self.requests.lock().unwrap().push(request.clone());
         if !self.takes.is_zero() {
@@ -85,13 +85,13 @@ impl Summarizer for Facts {
         }
         let kept = format!("known: {}", facts.join(" "));
         match self.fault.as_ref().map_or(Fault::None, |fault| fault(call)) {
-            Fault::None => Ok(Summarized::new(kept)),
+            Fault::None => Ok(SummaryResponse::new(kept)),
             Fault::Error => Err("the summarizer is down".into()),
             Fault::Hang => std::future::pending().await,
-            Fault::Empty => Ok(Summarized::new(" \n")),
-            Fault::Longer => Ok(Summarized::new("long ".repeat(10_000))),
+            Fault::Empty => Ok(SummaryResponse::new(" \n")),
+            Fault::Longer => Ok(SummaryResponse::new("long ".repeat(10_000))),
             Fault::CutOff => {
-                let mut cut = Summarized::new(kept);
+                let mut cut = SummaryResponse::new(kept);
                 cut.finished = false;
                 Ok(cut)
             }

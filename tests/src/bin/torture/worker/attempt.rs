@@ -11,9 +11,9 @@ use tower_chat_history::{
     budget::{ContextBudget, Watermarks},
     policy::OnConflict,
     recall::{Analyzer, LogRecall, LogSearch, RecallOptions},
-    report::Outcome,
+    report::TurnOutcome,
     store::{LoadLimit, Origin, Profile, Recorded},
-    summary::{Summarized, Summarizer, SummaryRequest},
+    summary::{Summarizer, SummaryRequest, SummaryResponse},
     tokens::ByteEstimate,
 };
 use tower_chat_history_openai::OpenAi;
@@ -197,12 +197,12 @@ async fn stored(report: ReportHandle) -> Attempt {
 }
 
 /// Returns what the outcome of a turn means for its exchange.
-pub(super) fn attempt_of(outcome: &Outcome) -> Attempt {
+pub(super) fn attempt_of(outcome: &TurnOutcome) -> Attempt {
     match outcome {
-        Outcome::Stored { seq, moved, .. } => {
+        TurnOutcome::Stored { seq, moved, .. } => {
             Attempt::Stored { seq: seq.get(), source: if *moved { AckSource::Moved } else { AckSource::Stored } }
         }
-        Outcome::Duplicate { seq, .. } => Attempt::Stored { seq: seq.get(), source: AckSource::Duplicate },
+        TurnOutcome::Duplicate { seq, .. } => Attempt::Stored { seq: seq.get(), source: AckSource::Duplicate },
         other => Attempt::Failed(other.kind().to_owned()),
     }
 }
@@ -213,11 +213,11 @@ struct TaskSummarizer;
 
 #[async_trait]
 impl Summarizer for TaskSummarizer {
-    async fn summarize(&self, request: SummaryRequest) -> Result<Summarized, BoxError> {
+    async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         // Long messages are shortened. Each of the others names its conversation.
         let read_signed = |message: &Message| message.texts().iter().find_map(|text| read(text));
         let known = |message| read_signed(message).or_else(|| read(&intact::text(message)?));
         let (task, _) = request.messages.iter().find_map(known).ok_or("no message is complete")?;
-        Ok(Summarized::new(format!("{SUMMARY}{}: up to {}", task.conversation, task.name)))
+        Ok(SummaryResponse::new(format!("{SUMMARY}{}: up to {}", task.conversation, task.name)))
     }
 }

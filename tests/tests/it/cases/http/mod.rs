@@ -9,7 +9,7 @@ use async_openai::error::OpenAIError;
 use tests::{BOTH_KINDS, CallKind, Storage, exchanges, log, over_every_store, short};
 use tower_chat_history::{
     Message, TurnReport,
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
 };
 use tower_chat_history_test::{ApiFailure, Choice, Reply};
 
@@ -29,7 +29,7 @@ over_every_store! {
 }
 
 fn is_interrupted(report: &TurnReport) -> bool {
-    matches!(report.outcome, Outcome::NotStored(NotStored::Interrupted))
+    matches!(report.outcome, TurnOutcome::NotStored(NotStored::Interrupted))
 }
 
 /// The other integrations are tested over the memory store only, because such messages take long.
@@ -53,7 +53,7 @@ async fn send_1_mb(integration: Integration, storage: &Storage) {
     let talk = Talk::start(integration, storage, [reply(), reply().wire_bytes(65_537)]).await;
     assert!(talk.ask(CallKind::Unary, &large).await.text == large);
     let streamed = talk.ask(CallKind::Stream, "u").await;
-    assert!(streamed.text == large && matches!(streamed.report.outcome, Outcome::Stored { .. }));
+    assert!(streamed.text == large && matches!(streamed.report.outcome, TurnOutcome::Stored { .. }));
     let received = talk.received();
     assert!(received == [format!("user: {large}"), format!("assistant: {large}"), "user: u".into()]);
     assert_eq!(log(&storage.store, &talk.id).await.len(), 4);
@@ -185,7 +185,7 @@ async fn parallel_calls_are_streamed_and_continued(storage: Storage) {
         talk.ask(CallKind::Stream, "u").await;
         let results = [Message::tool("y", "ry"), Message::tool("x", "rx")];
         let received = talk.call(CallKind::Stream, &results, 1).await.unwrap();
-        assert!(matches!(received.report.outcome, Outcome::Stored { moved: false, .. }));
+        assert!(matches!(received.report.outcome, TurnOutcome::Stored { moved: false, .. }));
         assert_eq!(talk.received(), ["user: u", "assistant calls x,y: ", "tool y: ry", "tool x: rx"]);
         let sent = &talk.server.prompts()[1][1];
         let arguments: Vec<_> = sent.tool_calls().iter().map(|call| (call.name(), call.arguments())).collect();

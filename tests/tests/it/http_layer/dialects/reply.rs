@@ -2,7 +2,7 @@
 
 use test_providers::formats::Api;
 use tests::{Storage, exchanges, over_every_store};
-use tower_chat_history::report::{NotStored, Outcome, ResponseShape};
+use tower_chat_history::report::{NotStored, ResponseShape, TurnOutcome};
 
 use super::{Answer, Talk};
 
@@ -22,7 +22,7 @@ async fn a_reply_is_stored_once_and_sent_again(storage: Storage) {
         for (turn, streams) in [false, true, true, false].into_iter().enumerate() {
             let (question, answer) = (format!("u{turn}"), format!("a{turn}"));
             let received = talk.ask(streams, &question, &answer).await;
-            assert!(matches!(received.report().outcome, Outcome::Stored { moved: false, .. }), "{api:?}");
+            assert!(matches!(received.report().outcome, TurnOutcome::Stored { moved: false, .. }), "{api:?}");
             assert!(received.status == 200 && received.error.is_none() && !received.text.is_empty());
             log.push(Api::user(&question));
             talk.check_sent(streams, &log);
@@ -55,7 +55,7 @@ async fn a_response_that_cannot_be_read(storage: Storage) {
         for text in others.chain(["<html>".into(), String::new(), r#"{"error":{"message":"busy"}}"#.into()]) {
             let received = talk.call(&[&Api::user("u")], Answer::Whole(200, text.clone())).await.unwrap();
             assert_eq!(received.text, text);
-            let is_unreadable = matches!(received.report().outcome, Outcome::NotStored(NotStored::UnreadableReply(shape)) if {
+            let is_unreadable = matches!(received.report().outcome, TurnOutcome::NotStored(NotStored::UnreadableReply(shape)) if {
                 shape != ResponseShape::TooLarge
             });
             assert!(is_unreadable, "{api:?} {text} {:?}", received.report().outcome);
@@ -74,9 +74,9 @@ async fn an_empty_reply(storage: Storage) {
         };
         let received = talk.call(&[&Api::user("u0")], Answer::Whole(200, api.whole(empty, api.stop()))).await.unwrap();
         let mut log = match received.report().outcome {
-            Outcome::Stored { .. } => vec![Api::user("u0"), empty.to_owned()],
+            TurnOutcome::Stored { .. } => vec![Api::user("u0"), empty.to_owned()],
             // Without items, there is no reply.
-            Outcome::NotStored(NotStored::NoReply) if api == Api::Responses => Vec::new(),
+            TurnOutcome::NotStored(NotStored::NoReply) if api == Api::Responses => Vec::new(),
             ref other => panic!("{api:?} {other:?}"),
         };
         talk.ask(false, "u1", "a1").await;

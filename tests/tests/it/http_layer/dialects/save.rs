@@ -6,7 +6,7 @@ use tests::{Storage, history_error, over_every_store};
 use tower_chat_history::{
     HistoryError, HistoryOptions, Policies, StoreError, Unsaved,
     policy::{OnLoadFailure, OnSaveFailure},
-    report::Outcome,
+    report::TurnOutcome,
 };
 use tower_chat_history_http::HistoryBody;
 use tower_chat_history_test::{Fault, Op};
@@ -69,7 +69,7 @@ async fn down_at_save_for_a_moment(storage: Storage) {
             // It is stored, but the answer is lost. The next attempt finds it.
             storage.store.lose_answers(Op::Append, 1);
             let received = talk.ask(streams, "u", "a").await;
-            assert!(matches!(received.report().outcome, Outcome::Stored { .. }), "{api:?}");
+            assert!(matches!(received.report().outcome, TurnOutcome::Stored { .. }), "{api:?}");
             talk.check_log(&storage, &talk.turn("u", "a")).await;
         }
     }

@@ -10,7 +10,7 @@ use tower_chat_history::{
     CallOptions, HistoryOptions, Policies,
     error::StreamStalled,
     policy::OnInterruption,
-    report::{NotStored, Outcome},
+    report::{NotStored, TurnOutcome},
 };
 use tower_chat_history_test::Op;
 
@@ -67,7 +67,7 @@ async fn the_end_waits_for_the_save(storage: Storage) {
 }
 
 /// Reads this many events of a stream, and drops the rest. Returns the outcome.
-async fn dropped(talk: &Talk, answer: Answer, events: usize) -> Outcome {
+async fn dropped(talk: &Talk, answer: Answer, events: usize) -> TurnOutcome {
     let (options, report) = CallOptions::new().with_report();
     let request = talk.request(talk.api.body(&[&Api::user("u")], true), options);
     let mut body = talk.send(request, answer).await.unwrap().into_body();
@@ -85,7 +85,7 @@ async fn is_dropped_after_its_last_event_but_one(storage: Storage) {
         let talk = Talk::new(api, &storage);
         let events = api.events(&["a", "b"]);
         let outcome = dropped(&talk, Answer::Events(events.clone()), events.len() - 1).await;
-        assert!(matches!(outcome, Outcome::Stored { .. }), "{api:?} {outcome:?}");
+        assert!(matches!(outcome, TurnOutcome::Stored { .. }), "{api:?} {outcome:?}");
         talk.check_log(&storage, &talk.turn("u", "ab")).await;
     }
 }
@@ -101,7 +101,11 @@ async fn is_dropped_and_handled_by_policy(storage: Storage) {
                 OnInterruption::KeepText if api != Api::Responses => talk.turn("u", "a").to_vec(),
                 _ => Vec::new(),
             };
-            assert_eq!(matches!(outcome, Outcome::Stored { .. }), !log.is_empty(), "{api:?} {policy:?} {outcome:?}");
+            assert_eq!(
+                matches!(outcome, TurnOutcome::Stored { .. }),
+                !log.is_empty(),
+                "{api:?} {policy:?} {outcome:?}"
+            );
             talk.check_log(&storage, &log).await;
             talk.ask(true, "next", "so").await;
             talk.check_sent(true, &[&log[..], &[Api::user("next")]].concat());
@@ -122,11 +126,11 @@ async fn is_interrupted_and_handled_by_policy(storage: Storage) {
                 let keeps = policy == OnInterruption::KeepText && api != Api::Responses;
                 let outcome = &received.report().outcome;
                 if keeps {
-                    assert!(matches!(outcome, Outcome::Stored { .. }), "{api:?} {outcome:?}");
+                    assert!(matches!(outcome, TurnOutcome::Stored { .. }), "{api:?} {outcome:?}");
                     assert!(exchanges(&storage.store, &talk.id).await[0].exchange.incomplete);
                     talk.check_log(&storage, &talk.turn("u", "a")).await;
                 } else {
-                    assert!(matches!(outcome, Outcome::NotStored(NotStored::Interrupted)), "{api:?} {outcome:?}");
+                    assert!(matches!(outcome, TurnOutcome::NotStored(NotStored::Interrupted)), "{api:?} {outcome:?}");
                     talk.check_log(&storage, &[]).await;
                 }
             }
@@ -140,7 +144,7 @@ async fn stalls(storage: Storage) {
         let received = talk.call(&[&Api::user("u")], Answer::Stalled(begun(api))).await.unwrap();
         assert_eq!(received.text, begun(api).concat());
         assert!(received.error.as_ref().unwrap().is::<StreamStalled>());
-        assert!(matches!(received.report().outcome, Outcome::NotStored(NotStored::Stalled)));
+        assert!(matches!(received.report().outcome, TurnOutcome::NotStored(NotStored::Stalled)));
         talk.check_log(&storage, &[]).await;
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tower_chat_history::{
     CallOptions, Engine, HistoryError, HistoryStore as _, HistoryStoreExt as _, MemoryStore, Message, Reply, Turn,
     TurnInput, TurnReport,
-    report::Outcome,
+    report::TurnOutcome,
     store::{Citation, Load, Loaded, Recalled, Seq, Window},
     tokens::{ByteEstimate, TokenCounter as _},
 };
@@ -142,7 +142,7 @@ impl Conversation {
         }
         let is_shown = report.recall.as_ref().is_some_and(|recall| recall.outcome.kind() == "shown");
         let recalled = is_shown.then(|| window.last().unwrap().clone());
-        let Outcome::Stored { seq, .. } = report.outcome else { return Ok(()) };
+        let TurnOutcome::Stored { seq, .. } = report.outcome else { return Ok(()) };
         if let Some(recalled) = &recalled {
             let stored = self.stored(seq).await.unwrap();
             self.citations.insert(recalled.text().into_owned(), stored.citations);

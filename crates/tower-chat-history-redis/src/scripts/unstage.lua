@@ -1,3 +1,0 @@
--- Deletes exchanges that were staged.
-redis.call('UNLINK', unpack(KEYS))
-return {'unstaged'}
