@@ -74,8 +74,8 @@ const DEFAULTS: &str = include_str!("../config/defaults.toml");
 #[tokio::test]
 async fn the_defaults_are_those_of_the_options() {
     let Settings { history, store } = settings(DEFAULTS).unwrap();
-    let built = history.build(Parts::new()).unwrap();
-    assert_eq!(format!("{:#?}", built.options), format!("{:#?}", HistoryOptions::new()));
+    let setup = history.build(Parts::new()).unwrap();
+    assert_eq!(format!("{:#?}", setup.options), format!("{:#?}", HistoryOptions::new()));
     assert_eq!(format!("{:?}", store.sqlite.unwrap().options), format!("{:?}", SqliteOptions::new()));
     let postgres = store.postgres.unwrap();
     assert_eq!(format!("{:?}", postgres.options), format!("{:?}", PostgresOptions::new()));
@@ -92,8 +92,8 @@ async fn the_settings_in_comments_can_be_used() {
     let text = uncommented(DEFAULTS);
     assert!(text.contains("\nmax_tool_rounds = 20") && text.contains("\nkeep = 3"), "{text}");
     let Settings { history, .. } = settings(&text).unwrap();
-    let built = history.build(Parts::new().summarizer(Unused)).unwrap();
-    assert!(built.retention.is_some());
+    let setup = history.build(Parts::new().summarizer(Unused)).unwrap();
+    assert!(setup.retention.is_some());
 }
 
 #[tokio::test]
@@ -102,8 +102,8 @@ async fn the_limits_of_the_service_apply_to_its_tenants() {
     let directory = tempfile::tempdir().unwrap();
     let sqlite = store.sqlite.unwrap();
     let store = sqlite.options.open(directory.path().join(&sqlite.path)).await.unwrap();
-    let built = history.build(Parts::new().summarizer(Unused).store(store.clone())).unwrap();
-    let engine = built.engine(store);
+    let setup = history.build(Parts::new().summarizer(Unused).store(store.clone())).unwrap();
+    let engine = setup.engine(store);
     let begin = async |id: &str, bytes: usize| {
         engine.begin(TurnInput::new(id.parse().unwrap(), [Message::user("x".repeat(bytes))])).await.map(drop)
     };

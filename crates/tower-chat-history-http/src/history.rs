@@ -181,7 +181,7 @@ where
 
     /// Reads the reply of a successful response. With any other status, the call has failed, and the response is
     /// returned unchanged.
-    async fn read(&self, response: Response<B>, asked: CallFacts) -> Result<Read<Self::Response>, BoxError> {
-        read_response(self.limits, response.map(HistoryBody::new), asked).await
+    async fn read(&self, response: Response<B>, call: CallFacts) -> Result<Read<Self::Response>, BoxError> {
+        read_response(self.limits, response.map(HistoryBody::new), call).await
     }
 }

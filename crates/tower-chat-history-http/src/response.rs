@@ -32,13 +32,13 @@ use super::{
 pub async fn read_response(
     limits: HttpLimits,
     response: Response<HistoryBody>,
-    asked: CallFacts,
+    call: CallFacts,
 ) -> Result<Read<Response<HistoryBody>>, BoxError> {
     if !response.status().is_success() {
-        return Ok(failed(response, &asked).await);
+        return Ok(failed(response, &call).await);
     }
     let unreadable = |response, shape| Ok(Read::whole(response, Reply::unreadable(shape)));
-    let Some(wire) = asked.read_by.get().map(|route: &Route| route.wire()) else {
+    let Some(wire) = call.read_by.get().map(|route: &Route| route.wire()) else {
         return unreadable(response, ResponseShape::UnknownCall);
     };
     if is_encoded(response.headers()) {
@@ -51,7 +51,7 @@ pub async fn read_response(
     };
     match kind {
         Kind::Events => {
-            let fold = SseFold::new(wire.fold(asked.choices), limits.event);
+            let fold = SseFold::new(wire.fold(call.choices), limits.event);
             Ok(events(head, body, fold))
         }
         Kind::Other(shape) => unreadable(Response::from_parts(head, body), shape),
@@ -73,12 +73,12 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the result for a response with an error status. If the call can be repeated, the wire looks for a repair in
 /// the body. All bytes of the body are passed on. A body that does not end in time has no repair.
-async fn failed(response: Response<HistoryBody>, asked: &CallFacts) -> Read<Response<HistoryBody>> {
+async fn failed(response: Response<HistoryBody>, call: &CallFacts) -> Read<Response<HistoryBody>> {
     let (head, mut body) = response.into_parts();
-    let is_read = asked.is_repairable && head.status.is_client_error() && !is_encoded(&head.headers);
+    let is_read = call.is_repairable && head.status.is_client_error() && !is_encoded(&head.headers);
     let mut repair = None;
-    let limit = asked.idle_timeout.unwrap_or(REFUSAL_TIMEOUT).min(REFUSAL_TIMEOUT);
-    if let Some(route) = asked.read_by.get::<Route>().filter(|_| is_read)
+    let limit = call.idle_timeout.unwrap_or(REFUSAL_TIMEOUT).min(REFUSAL_TIMEOUT);
+    if let Some(route) = call.read_by.get::<Route>().filter(|_| is_read)
         && within(Some(limit), body.peek(MAX_REFUSAL)).await == Ok(true)
     {
         repair = route.wire().repair(head.status, body.read());

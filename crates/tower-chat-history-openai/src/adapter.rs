@@ -269,9 +269,9 @@ impl<X: Sync> ReadResponse<ChatCompletionResponseStream> for OpenAi<X> {
     async fn read(
         &self,
         response: ChatCompletionResponseStream,
-        asked: CallFacts,
+        call: CallFacts,
     ) -> Result<Read<Self::Response>, BoxError> {
-        Ok(Read::stream(response, TypedFold::new(asked.choices), stalled, |recorded| recorded.boxed()))
+        Ok(Read::stream(response, TypedFold::new(call.choices), stalled, |recorded| recorded.boxed()))
     }
 }
 

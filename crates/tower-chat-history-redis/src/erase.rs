@@ -204,11 +204,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_numbers() {
+    fn the_numbers_of_a_conversation_are_read() {
         let removed = read_numbers("5 300 6 2 1 1").unwrap();
         assert_eq!((removed.conversations, removed.exchanges, removed.bytes, removed.exchange_ids), (1, 5, 300, 6));
         assert_eq!((removed.compactions, removed.summaries, removed.labels), (2, 1, 1));
-        for wrong in ["", "5", "a b c d e f"] {
+        for wrong in ["", "5", "a b c d e f", "5 300 6 2 1 1 0"] {
             assert!(read_numbers(wrong).is_err(), "{wrong}");
         }
     }

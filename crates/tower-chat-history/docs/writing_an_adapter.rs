@@ -1,6 +1,6 @@
 use tower_chat_history::{
     BoxError, InConversation, Message, Reply, Role, TurnInput,
-    adapt::{AdaptRequest, CallFacts, CallScope, ModelRequest, Draft, OpenRequest, Prompt, Read, ReadResponse},
+    adapt::{AdaptRequest, CallFacts, CallScope, Draft, ModelRequest, OpenRequest, Prompt, Read, ReadResponse},
     store::Usage,
 };
 

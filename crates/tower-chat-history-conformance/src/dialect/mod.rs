@@ -1,4 +1,4 @@
-//! The contract of [`Dialect`](tower_chat_history_core::Dialect) as functions to call from a dialect's tests.
+//! The contract of [`Dialect`] as functions to call from a dialect's tests.
 //!
 //! Each function tests one rule of the contract. It takes [`Samples`], which are elements of the dialect, and panics if
 //! the dialect breaks the rule for one of them. The panic shows the element. The rules also hold for damaged elements,

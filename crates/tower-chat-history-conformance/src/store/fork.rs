@@ -193,16 +193,15 @@ pub async fn existing_conversations_are_not_changed(fixture: &dyn Fixture) {
 pub async fn only_its_incarnation_is_forked(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let copy = chat.other();
-    let to = ForkTo::new(copy.id.clone(), Seq::new(1));
-    assert_gone(chat.fork_in(Incarnation::random(), to.clone()).await);
+    assert_gone(chat.fork_in(Incarnation::random(), ForkTo::new(copy.id.clone(), Seq::new(1))).await);
     chat.add_turns(2).await;
     let ended = chat.incarnation().await;
     chat.delete().await;
-    assert_gone(chat.fork_in(ended, to.clone()).await);
+    assert_gone(chat.fork_in(ended, ForkTo::new(copy.id.clone(), Seq::new(1))).await);
 
     chat.add_turns(2).await;
     for wrong in [ended, Incarnation::random()] {
-        assert_gone(chat.fork_in(wrong, to.clone()).await);
+        assert_gone(chat.fork_in(wrong, ForkTo::new(copy.id.clone(), Seq::new(1))).await);
         // The incarnation counts, even if there is nothing to copy.
         assert_gone(chat.fork_in(wrong, ForkTo::new(copy.id.clone(), Seq::FIRST)).await);
     }
@@ -231,22 +230,21 @@ pub async fn a_copy_that_was_deleted_is_gone(fixture: &dyn Fixture) {
     let chat = Chat::new(fixture).await;
     let log = chat.add_turns(2).await;
     let copy = chat.other();
-    let to = ForkTo::new(copy.id.clone(), Seq::new(2));
     let epoch = copy.epoch().await;
     for turns in [0, 1] {
         let other = copy.reopened(fixture).await;
         other.add_turns(turns).await;
         other.delete().await;
-        assert_gone(chat.fork_to(to.clone().since(Some(epoch))).await);
+        assert_gone(chat.fork_to(ForkTo::new(copy.id.clone(), Seq::new(2)).since(Some(epoch))).await);
         copy.assert_absent().await;
     }
     let future = Epoch::new(epoch.get() + 1_000_000_000);
-    assert_gone(chat.fork_to(to.clone().since(Some(future))).await);
+    assert_gone(chat.fork_to(ForkTo::new(copy.id.clone(), Seq::new(2)).since(Some(future))).await);
     copy.assert_absent().await;
 
     must_land(async || {
         let epoch = copy.epoch().await;
-        landed(chat.fork_to(to.clone().since(Some(epoch))).await)
+        landed(chat.fork_to(ForkTo::new(copy.id.clone(), Seq::new(2)).since(Some(epoch))).await)
     })
     .await;
     copy.assert_log(&log).await;

@@ -31,7 +31,7 @@ end
 
 -- Replaces the labels. Arguments: incarnation, the version to replace, the name of this call, and the labels.
 local function label()
-  local incarnation, replaces, call, labels = unpack(ARGV)
+  local incarnation, expected, call, labels = unpack(ARGV)
   local self = find('')
   if not self then
     return {'gone'}
@@ -47,7 +47,7 @@ local function label()
     -- This call has run before, and its response was lost.
     return {'labeled', tonumber(version)}
   end
-  if version ~= replaces then
+  if version ~= expected then
     return {'kept', stored}
   end
 

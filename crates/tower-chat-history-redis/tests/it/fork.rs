@@ -221,16 +221,18 @@ async fn a_refused_fork_leaves_no_name() {
     let mut test = TestServer::new().await;
     let (id, copy) = ids("refused");
     let store = test.store.clone();
-    let [nothing, all] = [0, 9].map(|before| ForkTo::new(copy.clone(), Seq::new(before)));
-    let gone = store.fork(&id, Incarnation::random(), all.clone()).await;
+    let gone = store.fork(&id, Incarnation::random(), ForkTo::new(copy.clone(), Seq::new(9))).await;
     assert!(matches!(gone, Err(StoreError::Gone)), "{gone:?}");
     say(&store, &id, "one").await;
-    let gone = store.fork(&id, Incarnation::random(), all.clone()).await;
+    let gone = store.fork(&id, Incarnation::random(), ForkTo::new(copy.clone(), Seq::new(9))).await;
     assert!(matches!(gone, Err(StoreError::Gone)), "{gone:?}");
-    assert_eq!(store.fork(&id, incarnation(&store, &id).await, nothing).await.unwrap(), Forked::new(None));
+    assert_eq!(
+        store.fork(&id, incarnation(&store, &id).await, ForkTo::new(copy.clone(), Seq::FIRST)).await.unwrap(),
+        Forked::new(None)
+    );
     assert_eq!(test.names(), [id.as_str()]);
     test.run::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
-    let full = store.fork(&id, incarnation(&store, &id).await, all.clone()).await;
+    let full = store.fork(&id, incarnation(&store, &id).await, ForkTo::new(copy.clone(), Seq::new(9))).await;
     assert!(matches!(full, Err(StoreError::Full { limit: 1, .. })), "{full:?}");
     assert_eq!((test.names(), test.conversation_keys()), (vec![id.to_string()], 4));
 }

@@ -31,7 +31,7 @@ pub trait ReadResponse<Res> {
         error_type(error)
     }
 
-    /// Reads a response, either [completely](Read::whole) or as a [stream](Read::stream). `asked` has the facts about
+    /// Reads a response, either [completely](Read::whole) or as a [stream](Read::stream). `call` has the facts about
     /// the call by which it is read.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ pub trait ReadResponse<Res> {
     fn read(
         &self,
         response: Res,
-        asked: CallFacts,
+        call: CallFacts,
     ) -> impl Future<Output = Result<Read<Self::Response>, BoxError>> + Send;
 }
 

@@ -73,7 +73,7 @@ use tower_chat_history_core::{Message, Usage};
 
 #[cfg(feature = "config")]
 pub(crate) use self::options::SummaryOptions;
-pub(crate) use self::rolling::{NewSummary, Rolling};
+pub(crate) use self::rolling::{Rolling, SizedSummary};
 pub use self::{
     format::SummaryFormat,
     options::{Summaries, SummarizeWhen},

@@ -10,9 +10,9 @@ use super::{Summarizer, SummaryCost, SummaryError, SummaryRequest, SummaryRespon
 /// The length limit of the second attempt at a summary that was cut off, as a percentage of the first limit.
 const RETRY_PERCENT: u64 = 60;
 
-/// A summary that passed all checks.
+/// A summary with its size in tokens: the previous one, or a new one that passed all checks.
 #[derive(Clone, Debug)]
-pub(crate) struct NewSummary {
+pub(crate) struct SizedSummary {
     pub(crate) text: String,
     pub(crate) tokens: u32,
     pub(crate) model: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Rolling<'a> {
     /// The largest input of one call, in tokens, without the instructions.
     chunk_tokens: u32,
     /// The summary so far.
-    summary: Option<NewSummary>,
+    summary: Option<SizedSummary>,
     /// False while `summary` is the previous one.
     is_new: bool,
     chunk: Vec<Message>,
@@ -55,7 +55,7 @@ impl<'a> Rolling<'a> {
         max_tokens: u32,
         chunk_tokens: u32,
     ) -> Self {
-        let summary = previous.map(|(text, tokens)| NewSummary { text, tokens, model: None });
+        let summary = previous.map(|(text, tokens)| SizedSummary { text, tokens, model: None });
         Self {
             summarizer,
             counter,
@@ -93,7 +93,7 @@ impl<'a> Rolling<'a> {
     /// # Errors
     ///
     /// Returns the errors of [`push`](Self::push).
-    pub(crate) async fn make_room(&mut self, next: &[Message]) -> Result<Option<NewSummary>, SummaryError> {
+    pub(crate) async fn make_room(&mut self, next: &[Message]) -> Result<Option<SizedSummary>, SummaryError> {
         let tokens = next.iter().map(|message| tokens_of(self.counter, message)).fold(0, u32::saturating_add);
         if self.chunk.is_empty() || self.chunk_size.saturating_add(tokens) <= self.room() {
             return Ok(None);
@@ -133,7 +133,7 @@ impl<'a> Rolling<'a> {
     ///
     /// Returns the errors of [`push`](Self::push), and [`SummaryError::NoGain`] if the summary is not smaller than
     /// the text that it replaces.
-    pub(crate) async fn finish(&mut self) -> Result<NewSummary, SummaryError> {
+    pub(crate) async fn finish(&mut self) -> Result<SizedSummary, SummaryError> {
         if !self.chunk.is_empty() {
             self.summarize_chunk().await?;
         }
@@ -189,7 +189,7 @@ impl<'a> Rolling<'a> {
         Ok(response)
     }
 
-    fn accept(&self, response: SummaryResponse) -> Result<NewSummary, SummaryError> {
+    fn accept(&self, response: SummaryResponse) -> Result<SizedSummary, SummaryError> {
         if !response.finished {
             return Err(SummaryError::CutOff);
         }
@@ -205,7 +205,7 @@ impl<'a> Rolling<'a> {
             return Err(SummaryError::TooLong { tokens, allowed: self.max_tokens });
         }
         let model = response.model.map(|model| printable(&model, |_| false));
-        Ok(NewSummary { text: text.to_owned(), tokens, model })
+        Ok(SizedSummary { text: text.to_owned(), tokens, model })
     }
 }
 

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use tower_chat_history_context::tokens::{ByteEstimate, TokenCounter, tokens_of};
 use tower_chat_history_core::{Message, Usage};
 
-use super::{NewSummary, Rolling, Summarizer, SummaryCost, SummaryError, SummaryRequest, SummaryResponse};
+use super::{Rolling, SizedSummary, Summarizer, SummaryCost, SummaryError, SummaryRequest, SummaryResponse};
 use crate::error::BoxError;
 
 const COUNTER: ByteEstimate = ByteEstimate::new();
@@ -81,7 +81,7 @@ fn small(number: usize) -> Message {
     Message::user(format!("{number:040}"))
 }
 
-async fn roll(summarizer: &Scripted) -> (Result<NewSummary, SummaryError>, SummaryCost) {
+async fn roll(summarizer: &Scripted) -> (Result<SizedSummary, SummaryError>, SummaryCost) {
     let mut rolling = rolling(summarizer);
     rolling.push(&[small(0), small(1)]).await.unwrap();
     (rolling.finish().await, rolling.cost())

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     error::HistoryError,
-    summary::{NewSummary, Rolling, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
+    summary::{Rolling, SizedSummary, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     telemetry,
 };
 
@@ -175,8 +175,8 @@ impl SummaryWorker {
         &self,
         job: &Job,
         rolling: &mut Rolling<'_>,
-        part: &mut Option<(NewSummary, Seq)>,
-    ) -> Result<NewSummary, JobError> {
+        part: &mut Option<(SizedSummary, Seq)>,
+    ) -> Result<SizedSummary, JobError> {
         let (mut from, to) = (job.from(), job.cut.window_start);
         while from < to {
             let page = self.store.read(&job.conversation, from, PAGE).await?;

@@ -44,8 +44,8 @@ fn build(toml: &str) -> Result<HistorySetup, ConfigError> {
 /// Asserts that the settings lead to these options.
 #[track_caller]
 fn assert_builds(toml: &str, expected: &HistoryOptions) {
-    let built = build(toml).unwrap();
-    assert_eq!(format!("{:#?}", built.options), format!("{expected:#?}"));
+    let setup = build(toml).unwrap();
+    assert_eq!(format!("{:#?}", setup.options), format!("{expected:#?}"));
 }
 
 #[tokio::test]
@@ -54,8 +54,8 @@ async fn missing_settings_have_the_defaults_of_the_options() {
     let groups = "[context.budget]\n[context.watermarks]\n[context.load_limit]\n[policies.detach_limits]\n[limits.all]\n\
                   [telemetry]";
     assert_builds(groups, &HistoryOptions::new());
-    let built = build("").unwrap();
-    assert_eq!((built.retention, built.input_mode), (None, InputMode::New));
+    let setup = build("").unwrap();
+    assert_eq!((setup.retention, setup.input_mode), (None, InputMode::New));
     assert_eq!(MemoryConfig::default().build().limit(), MemoryStore::new().limit());
     let clear = "[context.clear_results]";
     assert_builds(clear, &HistoryOptions::new().context(ContextOptions::new().clear_results(ClearResults::new())));
@@ -139,8 +139,8 @@ async fn all_policies_and_other_settings_are_used() {
         detach_limits = { max_streams = 5, max_per_conversation = 2, timeout_ms = "none" }
     "#;
     assert_builds(toml, &options);
-    let built = build("retain_last_turns = 9\ninput_mode = \"transcript\"").unwrap();
-    assert_eq!((built.retention, built.input_mode), (Some(Retention::LastTurns(9)), InputMode::Transcript));
+    let setup = build("retain_last_turns = 9\ninput_mode = \"transcript\"").unwrap();
+    assert_eq!((setup.retention, setup.input_mode), (Some(Retention::LastTurns(9)), InputMode::Transcript));
 }
 
 #[tokio::test]
@@ -184,9 +184,9 @@ async fn all_limits_are_used() {
         parts = 2
         max = 10
     "#;
-    let built = config(toml).unwrap().build(Parts::new().store(store)).unwrap();
+    let setup = config(toml).unwrap().build(Parts::new().store(store)).unwrap();
     let expected = HistoryOptions::new().limits(rules).conversation_quota(quota);
-    assert_eq!(format!("{:#?}", built.options), format!("{expected:#?}"));
+    assert_eq!(format!("{:#?}", setup.options), format!("{expected:#?}"));
 }
 
 #[tokio::test]
@@ -210,12 +210,12 @@ async fn the_settings_of_summaries_are_used_with_a_summarizer() {
     ];
     for (toml, set) in cases {
         let config = config(&format!("[summaries]\n{toml}")).unwrap();
-        let built = config.build(Parts::new().summarizer(Never)).unwrap();
-        assert_eq!(format!("{:#?}", built.options), format!("{:#?}", expected(set)));
+        let setup = config.build(Parts::new().summarizer(Never)).unwrap();
+        assert_eq!(format!("{:#?}", setup.options), format!("{:#?}", expected(set)));
     }
     // A summarizer without settings makes no summaries.
-    let built = config("").unwrap().build(Parts::new().summarizer(Never)).unwrap();
-    assert_eq!(format!("{:?}", built.options), format!("{:?}", HistoryOptions::new()));
+    let setup = config("").unwrap().build(Parts::new().summarizer(Never)).unwrap();
+    assert_eq!(format!("{:?}", setup.options), format!("{:?}", HistoryOptions::new()));
 }
 
 #[test]
@@ -235,8 +235,8 @@ async fn code_can_add_what_is_not_data() {
     let mut config = config("context.budget.window.tokens = 8_192").unwrap();
     config.context = config.context.token_counter(ByteEstimate::new());
     let expected = ContextOptions::new().budget(ContextBudget::tokens(8_192)).token_counter(ByteEstimate::new());
-    let built = config.build(Parts::new()).unwrap();
-    assert_eq!(format!("{:?}", built.options), format!("{:?}", HistoryOptions::new().context(expected)));
+    let setup = config.build(Parts::new()).unwrap();
+    assert_eq!(format!("{:?}", setup.options), format!("{:?}", HistoryOptions::new().context(expected)));
 }
 
 #[tokio::test(start_paused = true)]

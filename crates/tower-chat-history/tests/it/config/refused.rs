@@ -168,8 +168,8 @@ fn a_memory_without_room() {
 fn a_key_is_never_shown() {
     let shown = config("telemetry.conversation_ids.hashed_with_key = \"opensesame\"").unwrap();
     assert!(!format!("{shown:?}").contains("opensesame"));
-    let built = shown.build(Parts::new()).unwrap();
-    assert!(!format!("{built:?}").contains("opensesame"));
+    let setup = shown.build(Parts::new()).unwrap();
+    assert!(!format!("{setup:?}").contains("opensesame"));
     let error = config("telemetry.conversation_ids = { hashed = \"opensesame\" }").unwrap_err();
     assert!(!error.to_string().contains("opensesame"), "{error}");
 }
