@@ -40,7 +40,7 @@ pub(crate) async fn multiplexed(server: &Server) -> MultiplexedConnection {
     Client::open(server.url()).unwrap().get_multiplexed_async_connection_with_config(&unlimited).await.unwrap()
 }
 
-/// What a test does with each command that a store sends over a connection.
+/// Handles each command that a store sends over a connection, for a test.
 pub(crate) trait Intercept<C = MultiplexedConnection>: Clone + Send + Sync + 'static {
     fn send(&mut self, connection: &mut C, command: &Cmd) -> impl Future<Output = RedisResult<Value>> + Send;
 }
