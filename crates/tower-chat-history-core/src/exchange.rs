@@ -1,26 +1,25 @@
 //! The unit of the log: the messages of one model call.
 
 mod sealed;
-mod translated;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-pub(crate) use self::translated::translate;
-pub use self::{
-    sealed::{Sealed, SealedError},
-    translated::Translated,
-};
+pub use self::sealed::{Sealed, SealedError};
 use crate::{
-    exchange_id::ExchangeId,
     memory::{block, shared},
     message::{Dialect, DialectName, Message, MessageError},
     metadata::Metadata,
     provenance::Provenance,
     recalled::Recalled,
     seq::Seq,
-    timestamp::Timestamp,
 };
 
 /// The messages that one model call adds to a conversation: its input and the reply, stored as one record. All of
@@ -207,20 +206,23 @@ impl Exchange {
     pub fn memory(&self) -> usize {
         let messages: usize = self.messages.iter().map(Message::memory).sum();
         let list = block(self.messages.capacity().saturating_mul(size_of::<Message>()));
-        let text = |text: &Option<String>| text.as_ref().map_or(0, |text| block(text.capacity()));
         let tokens = self.tokens.as_ref().map_or(0, |TokenCounts { counter, counts }| {
             // The counter's name is in memory twice: here, and in an `Arc` that all messages with a count share.
             block(counter.capacity())
                 + shared(counter.len())
                 + block(counts.capacity().saturating_mul(size_of::<u32>()))
         });
+
         let id = shared(self.id.as_str().len());
+        let model = self.model.as_ref().map_or(0, |model| block(model.capacity()));
+        let finish_reason = self.finish_reason.as_ref().map_or(0, |reason| block(reason.capacity()));
         let metadata = self.metadata.as_ref().map_or(0, Metadata::memory);
         let recalled = self.recalled.as_ref().map_or(0, Recalled::memory);
         let provenance = self.provenance.as_ref().map_or(0, |provenance| provenance.memory());
         let sealed = self.sealed.as_ref().map_or(0, |sealed| block(sealed.capacity()));
-        let texts = text(&self.model) + text(&self.finish_reason) + sealed;
-        shared(size_of::<Self>()) + id + list + messages + tokens + metadata + recalled + provenance + texts
+        let texts = id + model + finish_reason + sealed;
+
+        shared(size_of::<Self>()) + list + messages + tokens + metadata + recalled + provenance + texts
     }
 }
 
@@ -338,6 +340,121 @@ impl Usage {
     }
 }
 
+/// The id of an exchange within its conversation. Appending an exchange whose id is already in the log stores
+/// nothing.
+///
+/// If a caller may repeat a request, it must use the same id each time, such as an `Idempotency-Key` or the message id
+/// of its client. Other callers use a [generated](Self::generate) id. An id has 1 to 128 bytes of visible ASCII, so it
+/// fits into a header.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ExchangeId(Arc<str>);
+
+impl ExchangeId {
+    /// The maximum length of an id, in bytes.
+    pub const MAX_LEN: usize = 128;
+
+    /// Creates an id from the caller's text.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the id is empty, longer than [`MAX_LEN`](Self::MAX_LEN) bytes, or contains anything but
+    /// visible ASCII.
+    pub fn new(id: impl AsRef<str>) -> Result<Self, ExchangeIdError> {
+        let id = id.as_ref();
+        let legal = !id.is_empty() && id.len() <= Self::MAX_LEN && id.bytes().all(|b| b.is_ascii_graphic());
+        if legal { Ok(Self(id.into())) } else { Err(ExchangeIdError { len: id.len() }) }
+    }
+
+    /// Creates a random id of 32 hexadecimal digits.
+    ///
+    /// The random numbers come from a generator in the process, which the operating system seeds. A copy of the process
+    /// that `fork` makes, and that does not start another program, would create the same ids and [incarnations] as the
+    /// original. Do not use this library in such a process.
+    ///
+    /// [incarnations]: crate::Incarnation::random
+    #[must_use]
+    pub fn generate() -> Self {
+        let mut buffer = Uuid::encode_buffer();
+        Self(Arc::from(&*Uuid::new_v4().as_simple().encode_lower(&mut buffer)))
+    }
+
+    /// Returns the id's text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ExchangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for ExchangeId {
+    type Err = ExchangeIdError;
+
+    fn from_str(id: &str) -> Result<Self, Self::Err> {
+        Self::new(id)
+    }
+}
+
+impl TryFrom<String> for ExchangeId {
+    type Error = ExchangeIdError;
+
+    fn try_from(id: String) -> Result<Self, Self::Error> {
+        Self::new(id)
+    }
+}
+
+impl From<ExchangeId> for String {
+    fn from(id: ExchangeId) -> Self {
+        id.0.as_ref().into()
+    }
+}
+
+/// The error for an invalid exchange id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid exchange id: expected 1 to {max} bytes of visible ASCII, got {len} bytes", max = ExchangeId::MAX_LEN)]
+pub struct ExchangeIdError {
+    len: usize,
+}
+
+/// A wall-clock time in whole milliseconds since the Unix epoch, which every store can represent.
+///
+/// It is meant for display and for expiry. Do not order exchanges by it, because the clocks of replicas differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// Returns the current time of this machine's clock, or the epoch if the clock is set to a time before it.
+    #[must_use]
+    pub fn now() -> Self {
+        SystemTime::now().into()
+    }
+
+    /// Creates the time this many milliseconds after the Unix epoch.
+    #[must_use]
+    pub const fn from_unix_millis(millis: u64) -> Self {
+        Self(millis)
+    }
+
+    /// Returns the milliseconds since the Unix epoch.
+    #[must_use]
+    pub const fn as_unix_millis(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<SystemTime> for Timestamp {
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -353,5 +470,20 @@ mod tests {
         exchange.model = Some("gpt-4o".into());
         let whole = format!("{exchange:#?}");
         assert!(whole.contains("gpt-4o") && !whole.contains("secret"), "{whole}");
+    }
+
+    #[test]
+    fn refuses_ids_that_do_not_fit_a_header() {
+        for wrong in ["", "a b", "ä", "a\n", &"x".repeat(129)] {
+            assert!(ExchangeId::new(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(ExchangeId::new("x".repeat(128)).is_ok());
+    }
+
+    #[test]
+    fn generated_ids_are_legal_and_differ() {
+        let (a, b) = (ExchangeId::generate(), ExchangeId::generate());
+        assert_ne!(a, b);
+        assert_eq!(ExchangeId::new(a.as_str()), Ok(a));
     }
 }

@@ -5,13 +5,10 @@ use std::time::Duration;
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 
 use crate::{
-    conversation_id::ConversationId,
-    cursor::Cursor,
+    conversation_id::{ConversationId, Prefix},
+    exchange::Timestamp,
     management::TARGET,
-    prefix::Prefix,
-    removed::{ByStore, Removed},
-    store::{Erase, FailedConversation, Listed, StoreError},
-    timestamp::Timestamp,
+    store::{ByStore, Cursor, Erase, FailedConversation, Listed, Removed, StoreError},
 };
 
 /// The largest number of conversations that are listed per call of the store.
@@ -176,7 +173,9 @@ impl Expiry {
         run: &mut ExpiryRun,
     ) -> Result<usize, StoreError> {
         let mut page = store.list(&at.under, at.after.as_ref(), limit).await?;
-        let (examined, next) = (page.len(), page.next.take());
+        let examined = page.len();
+        let next = page.next.take();
+
         for entry in page.into_entries() {
             let last = match entry {
                 Err(damaged) => {
@@ -196,6 +195,7 @@ impl Expiry {
             run.examined += 1;
             run.next = Some(ExpiryCursor { under: at.under.clone(), after: Some(Cursor::after(last)) });
         }
+
         run.next = match next {
             Some(after) => Some(ExpiryCursor { under: at.under.clone(), after: Some(after) }),
             None => self.following(&at.under),
@@ -206,12 +206,8 @@ impl Expiry {
     /// Returns the prefixes to walk, in order: those that no other one contains. Every conversation with a rule is in
     /// exactly one of them.
     fn walked(&self) -> Vec<&Prefix> {
-        let is_inside = |inner: &Prefix, outer: &Prefix| {
-            inner != outer && (outer.is_all() || inner.as_id().is_some_and(|id| outer.contains(id)))
-        };
-        let prefixes = self.rules.iter().map(|(prefix, _)| prefix);
-        let mut walked: Vec<_> =
-            prefixes.filter(|prefix| !self.rules.iter().any(|(outer, _)| is_inside(prefix, outer))).collect();
+        let mut walked: Vec<&Prefix> = self.rules.iter().map(|(prefix, _)| prefix).collect();
+        walked.retain(|prefix| !self.rules.iter().any(|(outer, _)| is_inside(prefix, outer)));
         walked.sort_by_key(|prefix| prefix.as_str());
         walked
     }
@@ -224,6 +220,11 @@ impl Expiry {
         let next = self.walked().into_iter().find(|next| next.as_str() > under.as_str())?;
         Some(ExpiryCursor { under: next.clone(), after: None })
     }
+}
+
+/// Returns `true` if everything under one prefix is also under another one.
+fn is_inside(inner: &Prefix, outer: &Prefix) -> bool {
+    inner != outer && (outer.is_all() || inner.as_id().is_some_and(|id| outer.contains(id)))
 }
 
 /// Erases an expired conversation if it has not changed. A failure that repetition does not mend is counted.
@@ -292,9 +293,17 @@ pub struct ExpiryRun {
 
 impl ExpiryRun {
     fn begin(now: Timestamp, next: Option<ExpiryCursor>) -> Self {
-        let (examined, damaged, due, failed, removed) = (0, 0, 0, 0, ByStore::default());
-        let first_failure = None;
-        Self { started_at: now, ended_at: now, examined, damaged, due, failed, first_failure, removed, next }
+        Self {
+            started_at: now,
+            ended_at: now,
+            examined: 0,
+            damaged: 0,
+            due: 0,
+            failed: 0,
+            first_failure: None,
+            removed: ByStore::default(),
+            next,
+        }
     }
 }
 

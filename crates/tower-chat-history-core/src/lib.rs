@@ -51,18 +51,14 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod backend;
-mod causes;
 mod compaction;
 #[cfg(feature = "config")]
 pub mod config;
 mod conversation;
 mod conversation_id;
-mod cursor;
 mod digest;
-mod epoch;
 mod erasing;
 mod exchange;
-mod exchange_id;
 mod expiry;
 #[doc(hidden)] // Only for the crates of this workspace, which pin exactly this version.
 pub mod json;
@@ -72,20 +68,13 @@ mod memory;
 mod message;
 mod metadata;
 pub mod nested;
-mod newest;
-mod prefix;
 mod profile;
 mod provenance;
 mod recalled;
-mod removed;
-mod revision;
-mod role;
 mod rounds;
 mod seq;
-mod split;
 mod store;
-mod timestamp;
-mod translator;
+mod translation;
 
 #[doc = include_str!("../docs/writing-a-store.md")]
 #[doc = "```"]
@@ -101,36 +90,32 @@ mod readme {}
 pub use self::{
     compaction::{Compaction, CompactionError, CompactionVersion, Cut, Cuts, Summary},
     conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
-    conversation_id::{ConversationId, ConversationIdError},
-    cursor::{Cursor, CursorError},
+    conversation_id::{ConversationId, ConversationIdError, Prefix},
     digest::Digest,
-    epoch::Epoch,
     erasing::{EraseError, EraseExt, EraseQuotesError, ErasedQuotes, Erasure, Receipt, erase_quotes},
-    exchange::{Exchange, Recorded, Sealed, SealedError, TokenCounts, Translated, Usage},
-    exchange_id::{ExchangeId, ExchangeIdError},
+    exchange::{Exchange, ExchangeId, ExchangeIdError, Recorded, Sealed, SealedError, Timestamp, TokenCounts, Usage},
     expiry::{ExpireError, Expiry, ExpiryCursor, ExpiryRule, ExpiryRun},
     labels::{Labels, LabelsError, LabelsVersion},
     message::{
         AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
-        Expressed, ForeignShape, Index, LeftOut, Media, Message, MessageError, OpenAiResponses, Part, PartKinds,
+        Expressed, ForeignShape, Index, LeftOut, Media, Message, MessageError, OpenAiResponses, Part, PartKinds, Role,
         Source, Space, StatedCall, StatedContent, StatedId, Statement, ToolCall,
     },
     metadata::{Metadata, MetadataError},
-    newest::{ListExt, Newest},
-    prefix::Prefix,
     profile::{Profile, ProfileError},
     provenance::{Origin, Positions, PromptDigests, Provenance},
     recalled::{Citation, Recalled},
-    removed::{ByStore, Removed},
-    revision::{Incarnation, Revision, RevisionError},
-    role::Role,
-    rounds::{Begun, NewestRound, OpenCalls, Placed, Rounds},
-    seq::Seq,
+    rounds::NewestRound,
+    seq::{Epoch, Incarnation, Revision, RevisionError, Seq},
     store::{
-        Added, Append, Appended, Compact, CompactOutcome, Derived, Erase, ErasedPage, Expect, FailedConversation, Fork,
-        ForkTo, Forked, HistoryStore, KnownState, LabelsOutcome, List, Listed, Listing, Load, LoadLimit,
-        LoadLimitError, Loaded, Page, Prune, PruneTo, Pruned, Scrubbed, StoreError, Truncate, Truncated, Window,
+        Added, Append, Appended, ByStore, Compact, CompactOutcome, Cursor, CursorError, Derived, Erase, ErasedPage,
+        Expect, FailedConversation, Fork, ForkTo, Forked, HistoryStore, KnownState, LabelsOutcome, List, ListExt,
+        Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Newest, Page, Prune, PruneTo, Pruned, Removed,
+        Scrubbed, StoreError, Truncate, Truncated, Window,
     },
-    timestamp::Timestamp,
-    translator::Translator,
+};
+#[doc(hidden)] // Only for the crates of this workspace, which pin exactly this version.
+pub use self::{
+    rounds::{ExchangeStart, OpenCalls, Placed, Rounds},
+    translation::{Translated, Translator},
 };

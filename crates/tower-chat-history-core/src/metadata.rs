@@ -115,8 +115,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        exchange::{Exchange, Recorded},
-        exchange_id::ExchangeId,
+        exchange::{Exchange, ExchangeId, Recorded},
         message::{AnthropicMessages, Message},
         provenance::Origin,
         seq::Seq,

@@ -51,11 +51,11 @@ impl Recalled {
     /// [fork](crate::Fork) does not copy it in the same cases.
     #[must_use]
     pub fn least_cited(&self) -> Option<i64> {
-        let number = |citation: &Citation| match citation.conversation {
-            Some(_) => -1,
-            None => i64::try_from(citation.seq.get()).unwrap_or(i64::MAX),
-        };
-        self.citations.iter().map(number).min()
+        if self.cites_others() {
+            return Some(-1);
+        }
+        let first = self.citations.iter().map(|citation| citation.seq.get()).min()?;
+        Some(i64::try_from(first).unwrap_or(i64::MAX))
     }
 
     /// Returns an estimate of the memory of its parts, in bytes.

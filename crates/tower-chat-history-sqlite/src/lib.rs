@@ -59,25 +59,20 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod command;
 mod connection;
+mod erasures;
 mod error;
 pub mod guide;
 mod job;
-mod open;
 mod options;
 mod read;
-mod settings;
-mod shared;
 mod stats;
 mod store;
-mod wait;
 mod write;
 
 pub use self::{
-    error::{Closed, OpenError, Replaced},
-    options::SqliteOptions,
-    settings::Synchronous,
+    error::{Closed, Replaced},
+    options::{OpenError, SqliteOptions, Synchronous},
     stats::Stats,
     store::SqliteStore,
 };

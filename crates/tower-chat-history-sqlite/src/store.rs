@@ -1,4 +1,4 @@
-//! The store's handle, which sends calls to the threads and waits for their answers.
+//! The store's handle: it opens the store, sends calls to the threads and waits for their answers.
 
 use std::{fmt, path::Path, sync::Arc, time::Instant};
 
@@ -11,14 +11,14 @@ use tower_chat_history_core::{
 };
 
 use crate::{
-    command::{ReaderCommand, Upkeep, UpkeepStep, WriterCommand},
+    erasures::RecordErasure,
     error::Closed,
-    job::{Request, Task},
+    job::{ReaderCommand, Request, Shared, Task, Upkeep, UpkeepStep, WriterCommand},
+    options::{OpenError, SqliteOptions},
     read::{CountStep, DescribeConversation, ListConversations, LoadWindow, ReadPage, Step},
-    shared::Shared,
     stats::Stats,
     write::{
-        AppendExchange, DeleteConversation, DeleteIf, EraseStep, ForkLog, PruneLog, RecordErasure, ReplaceLabels,
+        self, AppendExchange, DeleteConversation, DeleteIf, EraseStep, ForkLog, PruneLog, ReplaceLabels,
         StoreCompaction, TruncateLog,
     },
 };
@@ -38,9 +38,42 @@ pub struct SqliteStore {
     shared: Arc<Shared>,
 }
 
+impl SqliteOptions {
+    /// Opens the file, and creates it if it does not exist. Its directory must exist.
+    ///
+    /// The path always names a file, even if it begins with `file:`. A relative path is resolved once, when this method
+    /// is called. Changing the current directory later has no effect. Names that end with `-wal`, `-shm` or `-journal`
+    /// are refused, because SQLite uses such names for the files next to a database. A symbolic link to such a name is
+    /// refused too.
+    ///
+    /// A refused file is left unchanged, with its write-ahead log and its journal. There is one exception: if another
+    /// process uses the database, or if only the log shows that the schema is newer, the index of the log (`-shm`) may
+    /// be created or written.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`OpenError`] if an option is out of range, or if the file is not a database of this library, or
+    /// cannot be read and written.
+    pub async fn open(self, path: impl AsRef<Path> + Send) -> Result<SqliteStore, OpenError> {
+        let settings = self.check(path.as_ref().to_owned())?;
+        let path = settings.file.clone();
+        let opened = write::spawn(settings).map_err(OpenError::Thread)?;
+
+        // The thread always replies, unless it panicked.
+        let shared = opened.await.unwrap_or_else(|closed| Err(OpenError::Sqlite { path, source: closed.into() }))?;
+        Ok(SqliteStore { shared: Arc::new(shared) })
+    }
+}
+
 impl SqliteStore {
-    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    /// Opens the file with the default [options](SqliteOptions), and creates it if it does not exist. Its directory
+    /// must exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`OpenError`] if the file is not a database of this library, or cannot be read and written.
+    pub async fn open(path: impl AsRef<Path> + Send) -> Result<Self, OpenError> {
+        SqliteOptions::new().open(path).await
     }
 
     /// Returns the file's path, as it was given.
@@ -79,14 +112,16 @@ impl SqliteStore {
     ///
     /// Returns an error if SQLite fails to close the file. Everything acknowledged is stored nevertheless.
     pub async fn close(self) -> Result<(), StoreError> {
-        let (reply, answer) = oneshot::channel();
         for _ in 0..self.shared.readers {
             // A send fails only if the readers have ended.
             drop(self.shared.reads.send(ReaderCommand::Close));
         }
+
+        let (reply, answer) = oneshot::channel();
         if self.shared.writes.send(WriterCommand::Close(reply)).is_err() {
             return Ok(());
         }
+
         // If there is no answer, another call has closed the store.
         answer.await.unwrap_or(Ok(()))
     }
@@ -223,16 +258,18 @@ impl Erase for SqliteStore {
     }
 
     async fn count(&self, under: &Prefix) -> Result<ByStore, StoreError> {
-        let (mut sum, mut after) = (Removed::default(), None);
+        let mut sum = Removed::default();
+        let mut after = None;
         loop {
             // Each step is a call of its own, so that other calls get their turn.
             let step = Step { under: under.clone(), after, limit: usize::MAX };
             let (counted, next) = self.query(CountStep(step)).await?;
             sum += counted;
-            after = next;
-            if after.is_none() {
+
+            if next.is_none() {
                 return Ok(ByStore::of(self.system(), sum));
             }
+            after = next;
         }
     }
 

@@ -111,7 +111,7 @@ impl Dialect for Blocks {
         let mut index = Index::new(role);
         match index.role {
             Role::Other(_) => index.closes = Closes::Never,
-            _ => index.says_nothing = blocks.is_empty(),
+            _ => index.is_blank = blocks.is_empty(),
         }
         let (mut opens, mut answers) = (Vec::new(), Vec::new());
         for (_, block) in blocks {

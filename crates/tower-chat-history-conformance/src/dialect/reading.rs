@@ -91,8 +91,8 @@ type Properties = (Role, Vec<CallId>, Vec<CallId>, Closes, Bound, [bool; 3]);
 fn properties(message: &Message) -> Properties {
     let index = message.index();
     let calls = index.opens.iter().map(|call| call.call_id().clone());
-    let Index { role, answers, closes, bound, says_nothing, is_rewritten, restarts, .. } = index;
-    (role.clone(), calls.collect(), answers.to_vec(), *closes, *bound, [*says_nothing, *is_rewritten, *restarts])
+    let Index { role, answers, closes, bound, is_blank, is_rewritten, restarts, .. } = index;
+    (role.clone(), calls.collect(), answers.to_vec(), *closes, *bound, [*is_blank, *is_rewritten, *restarts])
 }
 
 /// The parts are the same in each call.

@@ -99,7 +99,7 @@ fn assert_sendable(message: &Message) {
     let json = message.json();
     let index = message.index();
     assert!(!matches!(index.role, Role::Other(_)), "its kind is unknown: {json}");
-    assert!(!index.says_nothing, "it says nothing: {json}");
+    assert!(!index.is_blank, "it says nothing: {json}");
     assert_eq!(index.bound, Bound::NONE, "{json}");
     assert!(!index.is_rewritten && !index.restarts, "it is rewritten: {json}");
 }

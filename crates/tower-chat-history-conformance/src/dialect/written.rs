@@ -62,7 +62,7 @@ fn assert_plain(message: &Message) {
     let index = message.index();
     assert!(index.opens.is_empty(), "a call: {json}");
     assert_eq!(index.bound, Bound::NONE, "{json}");
-    assert!(!index.says_nothing, "it says nothing: {json}");
+    assert!(!index.is_blank, "it says nothing: {json}");
     assert!(!index.is_rewritten, "it is rewritten: {json}");
 }
 

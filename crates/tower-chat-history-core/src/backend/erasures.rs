@@ -5,7 +5,11 @@ use std::{
     iter,
 };
 
-use crate::{conversation_id::ConversationId, epoch::Epoch, prefix::Prefix, store::StoreError};
+use crate::{
+    conversation_id::{ConversationId, Prefix},
+    seq::Epoch,
+    store::StoreError,
+};
 
 /// The estimated memory of a remembered erasure besides its two copies of the key, in bytes: slots in a hash table and
 /// in a tree, and the allocator's headers.
@@ -38,8 +42,14 @@ impl Erasures {
     /// Creates the value for a store that never erased anything, and that remembers this number of different keys.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        let (by_key, by_epoch) = (HashMap::new(), BTreeMap::new());
-        Self { current: Epoch::FIRST, forgotten: Epoch::FIRST, by_key, by_epoch, capacity, text: 0 }
+        Self {
+            current: Epoch::FIRST,
+            forgotten: Epoch::FIRST,
+            by_key: HashMap::new(),
+            by_epoch: BTreeMap::new(),
+            capacity,
+            text: 0,
+        }
     }
 
     /// Returns the current epoch, for [`Loaded::Absent`](crate::Loaded::Absent).
@@ -79,6 +89,7 @@ impl Erasures {
         } else {
             self.text += key.len();
         }
+
         self.by_epoch.insert(self.current, key);
         while self.by_epoch.len() > self.capacity && self.forget_oldest() {}
     }
@@ -114,9 +125,13 @@ impl Erasures {
         if since == self.current {
             return false;
         }
-        let is_newer = |key: String| self.by_key.get(&key).is_some_and(|epoch| *epoch > since);
+
         // An epoch that lies in the future is of another store, or of a copy that was restored.
-        since < self.forgotten || since > self.current || Self::keys_concerning(id).any(is_newer)
+        if since < self.forgotten || since > self.current {
+            return true;
+        }
+
+        Self::keys_concerning(id).any(|key| self.by_key.get(&key).is_some_and(|epoch| *epoch > since))
     }
 }
 

@@ -1,6 +1,9 @@
 //! The keys of the conversations under a prefix.
 
-use crate::{conversation_id::ConversationId, cursor::Cursor, prefix::Prefix};
+use crate::{
+    conversation_id::{ConversationId, Prefix},
+    store::Cursor,
+};
 
 /// A text after all keys. The text form of an id is ASCII, and no text in UTF-8 that another program writes as a key
 /// follows this one.

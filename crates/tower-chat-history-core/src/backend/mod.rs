@@ -18,30 +18,12 @@
 
 mod erasures;
 mod key_range;
-mod prune_scan;
 mod record;
-mod window_scan;
+mod scan;
 
 pub use self::{
     erasures::Erasures,
     key_range::KeyRange,
-    prune_scan::PruneScan,
     record::{ExchangeRecords, RecordError},
-    window_scan::WindowScan,
+    scan::{PruneScan, Scan, WindowScan},
 };
-
-/// The answer of a [`WindowScan`] or a [`PruneScan`] to an offered exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scan {
-    /// The exchange may be a part of the result. Offer the exchange before it.
-    More,
-    /// The result starts after this exchange. Offer no more exchanges.
-    Stop,
-}
-
-/// Returns the number of messages that an exchange of `messages` counts as under a limit.
-///
-/// It is at least 1. Otherwise any number of exchanges without messages would be within every limit.
-const fn at_least_one(messages: usize) -> usize {
-    if messages == 0 { 1 } else { messages }
-}

@@ -9,7 +9,6 @@
 
 mod cuts;
 mod exchange;
-mod messages;
 mod provenance;
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};

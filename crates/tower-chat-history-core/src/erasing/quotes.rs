@@ -5,12 +5,10 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::{
-    conversation_id::ConversationId,
-    cursor::Cursor,
+    conversation_id::{ConversationId, Prefix},
     management::TARGET,
-    prefix::Prefix,
     seq::Seq,
-    store::{Derived, FailedConversation, List, Listed, Prune, PruneTo, StoreError},
+    store::{Cursor, Derived, FailedConversation, List, Listed, Prune, PruneTo, StoreError},
 };
 
 /// The largest number of conversations that are listed per call of the store.
@@ -83,7 +81,9 @@ async fn page<S: Prune + List + ?Sized>(
     run: &mut ErasedQuotes,
 ) -> Result<usize, StoreError> {
     let page = store.list(under, run.next.as_ref(), limit).await?;
-    let (examined, next) = (page.len(), page.next.clone());
+    let examined = page.len();
+    let next = page.next.clone();
+
     for entry in page.into_entries() {
         let (id, changed) = match entry {
             Ok(listed) => (listed.id.clone(), erase_of(store, listed).await),
@@ -99,9 +99,11 @@ async fn page<S: Prune + List + ?Sized>(
             // It must not keep the quotes of the conversations after it.
             Err(error) => run.fail(id.clone(), Arc::new(error)),
         }
+
         run.examined += 1;
         run.next = Some(Cursor::after(id));
     }
+
     run.next = next;
     Ok(examined)
 }

@@ -1,8 +1,11 @@
-//! Forms of a message: without a part of it, or with another text in its place.
+//! Changed messages: without a part, with another text in its place, or with another field.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use super::{CallId, Dialect, Message};
+use serde_json::value::RawValue;
+
+use super::{CallId, Dialect, Message, MessageError, dialect::sound_calls};
+use crate::json;
 
 impl Message {
     /// Returns this message in a form that providers accept. For chat completions, this is the message without the
@@ -34,8 +37,7 @@ impl Message {
         if !self.bound().to_prefix {
             return Some(self);
         }
-        let unbound = || self.changed(|dialect| dialect.unbound_from_prompt(self));
-        self.0.unbound_from_prompt.get_or_init(unbound).as_ref()
+        self.0.unbound_from_prompt.get_or_init(|| self.changed(|dialect| dialect.unbound_from_prompt(self))).as_ref()
     }
 
     /// Returns this message with only the results of these calls, or `None` if nothing is left.
@@ -63,5 +65,96 @@ impl Message {
         let dialect = self.dialect()?;
         // A dialect reads what it writes. If it does not, the part is left out.
         Self::in_dialect(dialect, change(dialect)?).ok()
+    }
+}
+
+impl Message {
+    /// Returns this message with the field `name` of its JSON object set to `value`, which is JSON. An existing field
+    /// of that name is replaced. All values stay as they are written. The fields are sorted by name. Their names are
+    /// those of the message's [dialect](Self::dialect).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value is not JSON, if the result is not a message of the dialect, or if the dialect is
+    /// not known.
+    pub fn with_field(&self, name: &str, value: &str) -> Result<Self, MessageError> {
+        let value: &RawValue = serde_json::from_str(value).map_err(MessageError::from_json)?;
+        let mut fields = self.fields()?;
+        fields.insert(name.to_owned(), value);
+        self.of_fields(&fields)
+    }
+
+    /// Returns this message without this field. The other fields are treated as in
+    /// [`with_field`](Self::with_field).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the rest is not a message of the dialect, or if the dialect is not known.
+    pub fn without_field(&self, name: &str) -> Result<Self, MessageError> {
+        let mut fields = self.fields()?;
+        fields.remove(name);
+        self.of_fields(&fields)
+    }
+
+    /// Creates the message of this dialect with these fields.
+    fn of_fields(&self, fields: &BTreeMap<String, &RawValue>) -> Result<Self, MessageError> {
+        let dialect = self.dialect().ok_or(MessageError::new("its dialect is not known"))?;
+        Self::in_dialect(dialect, serde_json::to_string(fields).map_err(MessageError::from_json)?)
+    }
+
+    /// Returns this message with only the valid entries of its `tool_calls`, as they are written, or without the
+    /// field if there are none.
+    pub(crate) fn with_sound_calls(&self) -> Result<Self, MessageError> {
+        let mut fields = self.fields()?;
+        let sound = fields.get("tool_calls").map(|calls| sound_calls(calls)).unwrap_or_default();
+        if sound.is_empty() {
+            return self.without_field("tool_calls");
+        }
+        let sound = serde_json::value::to_raw_value(&sound).map_err(MessageError::from_json)?;
+        fields.insert("tool_calls".to_owned(), &sound);
+        self.of_fields(&fields)
+    }
+
+    /// Returns the JSON of all fields of the message's JSON object, by name. If a field occurs twice, the last one
+    /// counts. Lone surrogates in names are read as U+FFFD.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON is not an object. A message of chat completions always is one.
+    pub fn fields(&self) -> Result<BTreeMap<String, &RawValue>, MessageError> {
+        json::fields(self.json()).map_err(MessageError::from_json)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stay_as_they_are_spelled() {
+        let message = Message::from_json(r#"{"x": 1.50,"role":"user","content":"\u00e4"}"#).unwrap();
+        let with = message.with_field("name", r#" "n" "#).unwrap();
+        assert_eq!(with.json(), r#"{"content":"\u00e4","name":"n","role":"user","x":1.50}"#);
+        assert_eq!(with.without_field("x").unwrap().json(), r#"{"content":"\u00e4","name":"n","role":"user"}"#);
+        assert!(message.with_field("name", "n").is_err());
+        assert!(message.with_field("role", "1").is_err());
+        assert!(message.without_field("role").is_err());
+    }
+
+    #[test]
+    fn a_message_of_an_unknown_dialect_is_not_changed() {
+        let message = Message::unread("[1]".into());
+        assert!(message.fields().is_err());
+        let message = Message::unread(r#"{"role":"user"}"#.into());
+        assert!(message.with_field("name", "1").is_err() && message.without_field("name").is_err());
+        assert!(message.with_text("t").is_err() && message.with_parts(&["1"]).is_err());
+    }
+
+    #[test]
+    fn names_with_lone_surrogates_are_read() {
+        let message = Message::from_json(r#"{"\ud83d":"\ud83d","role":"tool","tool_call_id":"x"}"#).unwrap();
+        let cleared = message.with_text("-").unwrap();
+        assert_eq!((cleared.text().as_ref(), cleared.tool_call_id()), ("-", Some("x")));
+        assert!(cleared.json().contains("\\ud83d"), "the value keeps its spelling");
     }
 }

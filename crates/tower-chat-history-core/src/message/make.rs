@@ -2,16 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use serde::Serialize;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error as _};
+use serde_json::{Value, value::RawValue};
 
 use super::{
-    ChatCompletions, Dialect, Index, Message, MessageError, Parsed,
-    counted::Counted,
+    ChatCompletions, Counted, Dialect, Index, Indexed, LazyIndex, Message, MessageError, Parsed, Role,
     dialect::{plain_index, plain_index_at_start, plain_json, tool_index, tool_json},
-    indexed::{Indexed, LazyIndex},
 };
-use crate::{nested, role::Role};
+use crate::nested;
 
 impl Message {
     /// Creates the message with this JSON, which is stored verbatim.
@@ -117,8 +115,8 @@ impl Message {
     /// Creates the result of the tool call with this id.
     #[must_use]
     pub fn tool(call_id: impl AsRef<str>, text: impl AsRef<str>) -> Self {
-        let (id, text) = (call_id.as_ref(), text.as_ref());
-        let json = tool_json(id, text);
+        let id = call_id.as_ref();
+        let json = tool_json(id, text.as_ref());
         let index = tool_index(id, &json);
         Self::from_known(json, index)
     }
@@ -142,5 +140,32 @@ impl Message {
         let (index, len) = plain_index_at_start(text)?;
         let (json, rest) = text.split_at(len);
         Some((Self::new(json.into(), &ChatCompletions, index), rest))
+    }
+}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // `RawValue` is the only type that serde_json writes verbatim. It checks the text.
+        let json: &RawValue = serde_json::from_str(self.json()).map_err(S::Error::custom)?;
+        json.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Message {
+    /// Reads the message verbatim. This works only with `serde_json`, like `RawValue`.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json: Box<RawValue> = Box::deserialize(deserializer)?;
+        Self::in_dialect_unchecked(&ChatCompletions, json.into()).map_err(serde::de::Error::custom)
+    }
+}
+
+impl TryFrom<Value> for Message {
+    type Error = MessageError;
+
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        let message = Self::from_serialize(&value);
+        // The value may have any number of levels.
+        nested::dismantle(value);
+        message
     }
 }

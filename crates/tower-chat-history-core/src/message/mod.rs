@@ -1,15 +1,8 @@
 //! Messages: verbatim JSON with an index that is built once.
 
 mod change;
-mod counted;
 pub(crate) mod dialect;
-mod error;
-mod field;
-mod indexed;
-mod json;
 mod make;
-mod memory;
-mod part_kinds;
 #[cfg(test)]
 mod repeated_fields_tests;
 #[cfg(test)]
@@ -17,19 +10,20 @@ mod tests;
 mod text;
 
 use std::{
-    fmt,
+    fmt, ptr,
     sync::{Arc, OnceLock},
 };
 
 pub(crate) use self::dialect::Place;
 pub use self::dialect::{
     AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
-    Expressed, ForeignShape, Index, LeftOut, Media, OpenAiResponses, Part, Source, Space, StatedCall, StatedContent,
-    StatedId, Statement, ToolCall,
+    Expressed, ForeignShape, Index, LeftOut, Media, OpenAiResponses, Part, PartKinds, Source, Space, StatedCall,
+    StatedContent, StatedId, Statement, ToolCall,
 };
-use self::{counted::Counted, indexed::LazyIndex};
-pub use self::{error::MessageError, part_kinds::PartKinds};
-use crate::{digest::Digest, role::Role};
+use crate::{
+    digest::Digest,
+    memory::{block, shared},
+};
 
 /// One element of a conversation, stored as the JSON it was created from: a chat message, or an element of another
 /// [dialect](Dialect).
@@ -214,7 +208,7 @@ impl Message {
     #[inline]
     #[must_use]
     pub fn is_blank_reply(&self) -> bool {
-        self.index().says_nothing
+        self.index().is_blank
     }
 
     /// Returns the conditions under which the message may be sent again as it is.
@@ -271,3 +265,195 @@ impl PartialEq for Message {
 }
 
 impl Eq for Message {}
+
+/// The index of a message.
+enum LazyIndex {
+    /// Read when the message was created.
+    Read(Indexed),
+    /// Empty as long as nobody knows the dialect.
+    ReadLater(OnceLock<Indexed>),
+}
+
+struct Indexed {
+    dialect: &'static dyn Dialect,
+    index: Index,
+    is_plain: bool,
+}
+
+impl Indexed {
+    fn new(dialect: &'static dyn Dialect, index: Index) -> Self {
+        Self { is_plain: is_plain(&index), dialect, index }
+    }
+}
+
+/// Returns `true` if a message only says something. See [`Message::is_plain`](Message::is_plain).
+fn is_plain(index: &Index) -> bool {
+    let Index { role, opens, answers, server_calls, server_results, bound, .. } = index;
+    let has_calls = !opens.is_empty() || !server_calls.is_empty();
+    let has_results = !answers.is_empty() || !server_results.is_empty() || *role == Role::Tool;
+    let is_sent_as_it_is = !bound.to_next && !index.is_blank && !index.is_rewritten;
+    is_sent_as_it_is && !has_calls && !has_results
+}
+
+impl LazyIndex {
+    #[inline]
+    fn get(&self) -> Option<&Indexed> {
+        match self {
+            Self::Read(indexed) => Some(indexed),
+            Self::ReadLater(indexed) => indexed.get(),
+        }
+    }
+
+    /// Sets the index if there is none yet.
+    fn set(&self, dialect: &'static dyn Dialect, index: Index) {
+        if let Self::ReadLater(indexed) = self {
+            indexed.get_or_init(|| Indexed::new(dialect, index));
+        }
+    }
+}
+
+/// The name of a counter, and its count in tokens. Only the first count is stored, because most callers use a single
+/// counter.
+#[derive(Debug, Default)]
+struct Counted(OnceLock<(Arc<str>, u32)>);
+
+impl Message {
+    /// Returns the number of tokens that the counter with this name has counted, or `None` if no count of it was
+    /// [remembered](Self::remember_tokens).
+    #[inline]
+    #[must_use]
+    pub fn tokens_by(&self, counter: &str) -> Option<u32> {
+        let (name, tokens) = self.0.counted.0.get()?;
+        // Most names are the same `Arc`. Its address is compared faster than its text.
+        let is_same = ptr::eq(&**name, counter) || **name == *counter;
+        is_same.then_some(*tokens)
+    }
+
+    /// Remembers a counter's result, so that a message is counted only once. All clones share it, and an
+    /// [exchange](crate::Exchange::tokens) stores it with the message.
+    ///
+    /// Only the first count is remembered. Returns `false` if there is one already. The count is not part of the
+    /// message: neither its JSON nor its equality depends on it.
+    #[allow(clippy::must_use_candidate)] // Most callers do not need the returned value.
+    pub fn remember_tokens(&self, counter: &Arc<str>, tokens: u32) -> bool {
+        self.0.counted.0.set((Arc::clone(counter), tokens)).is_ok()
+    }
+}
+
+/// The factor for the JSON of a message whose index is read later. A message with bound reasoning and a call is three
+/// messages with its copies, and each may have the arguments of the call a second time.
+const READ_LATER: usize = 6;
+
+impl Message {
+    /// Returns an estimate of the memory that this message takes, in bytes: its JSON, the copies in its index
+    /// (names, ids, and the arguments of tool calls), and a constant. Clones share this memory.
+    ///
+    /// A message with reasoning that is [bound](Self::bound) counts once more for each copy without that reasoning,
+    /// which it keeps after the first prompt that needs the copy: the one that is [unbound](Self::unbound), and, if the
+    /// reasoning is bound to its prompt, the one that is [unbound from it](Self::unbound_from_prompt).
+    ///
+    /// If the message was created before its dialect was known, the estimate is six times its JSON and the constant. It
+    /// stays the same after the dialect has read the message, so that a store can add and subtract it. A message with
+    /// many very short calls takes more.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let json = shared(size_of::<Parsed>()) + block(self.bytes());
+        if let LazyIndex::ReadLater(_) = self.0.indexed {
+            return json * READ_LATER;
+        }
+        let own = json + self.index().memory();
+        let bound = self.bound();
+        own * (1 + usize::from(bound.can_be_removed()) + usize::from(bound.to_prefix))
+    }
+}
+
+/// The error for a JSON text that is not a message. It never quotes the text.
+#[derive(Debug, thiserror::Error)]
+#[error("invalid message: {reason} (line {line}, column {column})")]
+pub struct MessageError {
+    reason: &'static str,
+    line: usize,
+    column: usize,
+}
+
+impl MessageError {
+    /// Creates the error for a JSON value that is not an element of a dialect. The reason is a constant of the dialect,
+    /// never a part of the value.
+    #[must_use]
+    pub const fn new(reason: &'static str) -> Self {
+        Self { reason, line: 1, column: 1 }
+    }
+
+    /// Creates the error for a text that is not the JSON that a dialect expects. It says where, and does not quote the
+    /// text.
+    // serde_json's own messages may quote the input, which is private.
+    #[allow(clippy::needless_pass_by_value)]
+    #[must_use]
+    pub fn from_json(error: serde_json::Error) -> Self {
+        use serde_json::error::Category::{Data, Eof, Io, Syntax};
+        let reason = match error.classify() {
+            Data => "a value has another type than the format requires",
+            Eof => "the JSON ends too early",
+            Syntax => "the JSON is malformed",
+            // Only the limit on levels causes an error of this category.
+            Io => "the JSON has more than 128 levels",
+        };
+        Self { reason, line: error.line(), column: error.column() }
+    }
+}
+
+/// The role of a message, as the chat-completions format names it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// Instructions from the operator.
+    System,
+    /// Instructions from the operator, as newer models call them.
+    Developer,
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+    /// The result of a tool call.
+    Tool,
+    /// The result of a function call, the older form of [`Tool`](Self::Tool). It is passed through unchanged.
+    Function,
+    /// A role that this crate does not know. Such messages are stored and sent like any other.
+    Other(Box<str>),
+}
+
+impl Role {
+    /// Returns the name in the chat-completions format.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Function => "function",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl From<&str> for Role {
+    fn from(name: &str) -> Self {
+        match name {
+            "system" => Self::System,
+            "developer" => Self::Developer,
+            "user" => Self::User,
+            "assistant" => Self::Assistant,
+            "tool" => Self::Tool,
+            "function" => Self::Function,
+            other => Self::Other(other.into()),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -145,3 +145,33 @@ fn a_reply_without_content_is_blank() {
     }
     assert!(!Message::user("").is_blank_reply());
 }
+
+#[test]
+fn a_message_with_bound_reasoning_counts_with_its_copies() {
+    let said = "x".repeat(10_000);
+    let thinking = r#"{"type":"thinking","thinking":"t","signature":"s"}"#;
+    let signed = format!(r#"{{"role":"assistant","content":[{thinking},{{"type":"text","text":"{said}"}}]}}"#);
+    let sealed = format!(r#"{{"type":"reasoning","summary":[],"encrypted_content":"{said}"}}"#);
+    let plain = Message::assistant(&said);
+    let signed = Message::in_dialect(&AnthropicMessages, signed).unwrap();
+    let sealed = Message::in_dialect(&OpenAiResponses, sealed).unwrap();
+    assert!((10_000..11_000).contains(&plain.memory()));
+    assert!((20_000..22_000).contains(&sealed.memory()), "bound to its origin");
+    assert!((30_000..33_000).contains(&signed.memory()), "bound to its prompt, too");
+    let [one, other] = [signed.unbound().unwrap(), signed.unbound_from_prompt().unwrap()];
+    assert_ne!(one.json().as_ptr(), other.json().as_ptr(), "two copies");
+}
+
+#[test]
+fn the_estimate_of_a_message_that_is_read_later_stays_and_includes_its_copies() {
+    let thinking = r#"{"type":"thinking","thinking":"t","signature":"s"}"#;
+    let input = "x".repeat(10_000);
+    let call = format!(r#"{{"type":"tool_use","id":"1","name":"f","input":{{"a":"{input}"}}}}"#);
+    let json = format!(r#"{{"role":"assistant","content":[{thinking},{call}]}}"#);
+    let read = Message::in_dialect(&AnthropicMessages, &json).unwrap();
+    let later = Message::unread(json.into());
+    let before = later.memory();
+    later.read_in(&AnthropicMessages).unwrap();
+    assert_eq!(later.memory(), before, "stores add and subtract it");
+    assert!((read.memory()..read.memory() * 2).contains(&before), "{before}, and {} if read", read.memory());
+}

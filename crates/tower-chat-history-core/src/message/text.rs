@@ -62,10 +62,7 @@ fn joined(mut texts: Vec<Cow<'_, str>>) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        message::{CallId, Dialect, Index, MessageError, Space, ToolCall},
-        role::Role,
-    };
+    use crate::message::{CallId, Dialect, Index, MessageError, Role, Space, ToolCall};
 
     /// A dialect whose messages are lists: a result, reasoning, a text, a call, and a text.
     #[derive(Debug)]

@@ -4,20 +4,16 @@
 //! that needs the calls of a log uses this fold: the view that is sent, the check of an input, the open calls, and the
 //! turns of imported messages.
 
-mod newest;
 mod open;
 #[cfg(test)]
 mod plain_tests;
-mod properties;
 
-use std::mem;
+use std::{mem, slice};
 
-use self::properties::counts;
-pub(crate) use self::properties::with_rest;
-pub use self::{newest::NewestRound, open::OpenCalls};
+pub use self::open::OpenCalls;
 use crate::{
     exchange::{Exchange, Recorded},
-    message::{CallId, Closes, Index, Message},
+    message::{CallId, Closes, Index, Message, Role, ToolCall},
     seq::Seq,
 };
 
@@ -104,7 +100,7 @@ enum Answer {
 /// An exchange whose messages are being added.
 #[derive(Debug)]
 #[must_use = "the exchange has to be ended"]
-pub struct Begun {
+pub struct ExchangeStart {
     /// If an earlier attempt gave way to this exchange: the number of messages before it that still count.
     pub back_to: Option<usize>,
     partial: Option<Newest>,
@@ -114,11 +110,26 @@ pub struct Begun {
 impl Rounds {
     /// Adds the log's next message. `rest` has the messages after it in the same exchange.
     pub fn push(&mut self, message: &Message, rest: &[Message]) -> Placed {
-        if message.is_plain() && self.is_settled() {
-            self.len += 1;
-            return Placed::Sent { message: message.clone(), closed: OpenCalls::default() };
+        let index = message.index();
+        if !counts(index, rest) {
+            return Placed::Nowhere;
         }
-        self.push_any(message, rest)
+
+        let (answering, answers_calls) = match self.answer(message) {
+            Answer::NoResults => (None, false),
+            Answer::NoCall => return Placed::Nowhere,
+            Answer::Calls => (None, true),
+            Answer::Part { message, answers_calls } => (Some(message), answers_calls),
+        };
+
+        let sent = answering.as_ref().unwrap_or(message).sendable().into_owned();
+        let closed = if self.joins(index) {
+            self.join(message, !answers_calls);
+            OpenCalls::default()
+        } else {
+            self.close_by(message)
+        };
+        Placed::Sent { message: sent, closed }
     }
 
     /// Returns `true` if no earlier message can still be answered.
@@ -142,28 +153,6 @@ impl Rounds {
             self.len += exchange.messages.len();
         }
         is_plain
-    }
-
-    /// Adds a message of any kind, in any state.
-    fn push_any(&mut self, message: &Message, rest: &[Message]) -> Placed {
-        let index = message.index();
-        if !counts(index, rest) {
-            return Placed::Nowhere;
-        }
-        let (answering, answers_calls) = match self.answer(message) {
-            Answer::NoResults => (None, false),
-            Answer::NoCall => return Placed::Nowhere,
-            Answer::Calls => (None, true),
-            Answer::Part { message, answers_calls } => (Some(message), answers_calls),
-        };
-        let sent = answering.as_ref().unwrap_or(message).sendable().into_owned();
-        let closed = if self.joins(index) {
-            self.join(message, !answers_calls);
-            OpenCalls::default()
-        } else {
-            self.close_by(message)
-        };
-        Placed::Sent { message: sent, closed }
     }
 
     /// Answers the open calls that a message has results for.
@@ -215,12 +204,16 @@ impl Rounds {
 
     /// Returns `true` if a message leaves the open calls open.
     fn joins(&self, index: &Index) -> bool {
-        let is_unanswered = || matches!(&self.newest, Newest::Round(asked) if asked.calls.len() == self.open.len());
         match index.closes {
             Closes::Always => false,
-            Closes::AfterResult => is_unanswered(),
-            Closes::Never => index.opens.is_empty() || is_unanswered(),
+            Closes::AfterResult => self.is_unanswered(),
+            Closes::Never => index.opens.is_empty() || self.is_unanswered(),
         }
+    }
+
+    /// Returns `true` if the log ends with a round, and none of its calls has a result.
+    fn is_unanswered(&self) -> bool {
+        matches!(&self.newest, Newest::Round(asked) if asked.calls.len() == self.open.len())
     }
 
     /// Closes the open calls and returns them, as if a message other than a tool result followed. Each closed call
@@ -235,12 +228,12 @@ impl Rounds {
 
     /// Begins the log's next exchange. The exchange before it may give way to it.
     #[inline]
-    pub fn begin(&mut self, Recorded { seq, exchange, .. }: &Recorded) -> Begun {
+    pub fn begin(&mut self, Recorded { seq, exchange, .. }: &Recorded) -> ExchangeStart {
         let is_paused = exchange.is_paused();
         if matches!(self.newest, Newest::Settled) {
             // Most exchanges follow a settled one, which neither gives way nor has a part.
             self.at = Some(*seq);
-            return Begun { back_to: None, partial: None, is_paused };
+            return ExchangeStart { back_to: None, partial: None, is_paused };
         }
         let back_to = if self.continues_newest(exchange) {
             self.make_way(&exchange.messages, |continues| {
@@ -251,7 +244,7 @@ impl Rounds {
             None
         };
         self.at = Some(*seq);
-        Begun { back_to, partial: self.partial_of(exchange), is_paused }
+        ExchangeStart { back_to, partial: self.partial_of(exchange), is_paused }
     }
 
     /// Returns `false` if the exchange continues another one than that with the newest calls.
@@ -264,7 +257,7 @@ impl Rounds {
 
     /// Ends the exchange.
     #[inline]
-    pub fn end(&mut self, begun: Begun) {
+    pub fn end(&mut self, begun: ExchangeStart) {
         if !matches!(self.newest, Newest::Settled) {
             return;
         }
@@ -282,7 +275,7 @@ impl Rounds {
     }
 
     /// Adds the messages of the exchange that was begun, and ends it.
-    pub(crate) fn push_begun(&mut self, begun: Begun, messages: &[Message]) {
+    pub(crate) fn push_begun(&mut self, begun: ExchangeStart, messages: &[Message]) {
         for (message, rest) in with_rest(messages) {
             self.push(message, rest);
         }
@@ -337,7 +330,6 @@ impl Rounds {
         };
         let results = next.iter().take_while(|message| message.is_tool_result() || message.has_results()).count();
         let results = &next[..results];
-        let answers: usize = results.iter().map(|message| message.answers().len()).sum();
         let mark = if results.is_empty() {
             partial
                 .filter(|(before, continues)| before.open.is_empty() && asks_again(*continues))
@@ -346,10 +338,15 @@ impl Rounds {
             None
         } else {
             // An attempt is repeated as a whole: all calls that it answered are answered again.
-            let repeats = |open: &OpenCalls| open.len() == answers && open.are_answered_by(results);
-            let before = partial.map(|(before, _)| before).filter(|before| repeats(&before.open)).cloned();
-            before.or_else(|| repeats(&asked.calls).then(|| Mark { len: asked.len, open: asked.calls.clone() }))
+            match partial {
+                Some((before, _)) if before.open.are_all_answered_by(results) => Some(before.clone()),
+                _ if asked.calls.are_all_answered_by(results) => {
+                    Some(Mark { len: asked.len, open: asked.calls.clone() })
+                }
+                _ => None,
+            }
         }?;
+
         self.newest = Newest::Round(asked.clone());
         self.open = mark.open;
         self.len = mark.len;
@@ -360,14 +357,164 @@ impl Rounds {
     fn partial_of(&self, exchange: &Exchange) -> Option<Newest> {
         let Newest::Round(asked) = &self.newest else { return None };
         // An exchange that closes no calls does not end the round.
-        let may_close = || exchange.messages.iter().any(Message::may_close);
-        let first = exchange.messages.first().filter(|_| exchange.incomplete && may_close())?;
-        let continues = if self.open.is_empty() {
-            first.is_reply()
-        } else {
-            self.open.are_answered_by(std::slice::from_ref(first))
-        };
+        if !exchange.incomplete || !exchange.messages.iter().any(Message::may_close) {
+            return None;
+        }
+
+        let first = exchange.messages.first()?;
+        let continues =
+            if self.open.is_empty() { first.is_reply() } else { self.open.are_answered_by(slice::from_ref(first)) };
+
         let before = Mark { len: self.len, open: self.open.clone() };
         continues.then(|| Newest::Partial { asked: asked.clone(), before, continues: exchange.continues })
+    }
+}
+
+/// The newest round of a log: its last calls, as long as only their results follow them.
+///
+/// Build it by adding exchanges in the log's order. Start at the log's beginning, or at any exchange that [closes
+/// open calls](crate::Exchange::closes_open_calls): the exchanges before it do not change the result.
+#[derive(Clone, Debug, Default)]
+pub struct NewestRound {
+    rounds: Rounds,
+}
+
+impl NewestRound {
+    /// Returns the newest round of these exchanges.
+    pub fn of<'a>(log: impl IntoIterator<Item = &'a Recorded>) -> Self {
+        let mut newest = Self::default();
+        log.into_iter().for_each(|recorded| newest.push(recorded));
+        newest
+    }
+
+    /// Adds the log's next exchange.
+    pub fn push(&mut self, recorded: &Recorded) {
+        self.rounds.push_exchange(recorded);
+    }
+
+    /// Returns the calls that have no result yet.
+    #[must_use]
+    pub const fn open(&self) -> &OpenCalls {
+        self.rounds.open()
+    }
+
+    /// Returns the position of the exchange whose calls the next messages may answer, or answer again, or whose
+    /// [paused](crate::Exchange::is_paused) reply the next call may continue. Returns `None` if there is none.
+    #[must_use]
+    pub const fn asked(&self) -> Option<Seq> {
+        self.rounds.asked()
+    }
+
+    /// Returns the exchange that these messages continue if they are added to the log next: they answer its calls, or
+    /// reply to the results of its calls. If they [repeat](Rounds) an unfinished attempt, that attempt does not count.
+    pub(crate) fn continued_by(&self, messages: &[Message]) -> Option<Seq> {
+        let mut rounds = self.rounds.clone();
+        rounds.make_way(messages, |_| messages.first().is_some_and(Message::is_reply));
+
+        let closing = messages.iter().position(Message::closes_open_calls);
+        let before = &messages[..closing.unwrap_or(messages.len())];
+        let answers = before.iter().any(|message| rounds.open().are_answered_by(slice::from_ref(message)));
+        let replies = messages.iter().find(|message| message.may_close()).is_some_and(Message::is_reply);
+        let continues = rounds.ends_with_round() && (answers || rounds.open().is_empty() && replies);
+        rounds.asked().filter(|_| continues)
+    }
+
+    /// Returns the calls that have no result yet, with names and arguments. `log` must be the log that this was
+    /// built from.
+    #[must_use]
+    pub fn open_calls(&self, log: &[Recorded]) -> Vec<ToolCall> {
+        let asked = log.iter().rposition(|recorded| Some(recorded.seq) == self.asked());
+        let mut open: Vec<&CallId> = self.open().ids().collect();
+        let mut calls = Vec::with_capacity(open.len());
+
+        // The calls of a round can be in several exchanges. Of several calls with the same id, the first ones were
+        // answered first.
+        for recorded in log[..asked.map_or(0, |asked| asked + 1)].iter().rev() {
+            if open.is_empty() {
+                break;
+            }
+            let mut asked: Vec<&ToolCall> = Vec::new();
+            for (message, rest) in with_rest(&recorded.exchange.messages) {
+                if counts(message.index(), rest) {
+                    asked.extend(message.tool_calls());
+                }
+            }
+            for call in asked.into_iter().rev() {
+                if open.pop_if(|id| *id == call.call_id()).is_some() {
+                    calls.push(call.clone());
+                }
+            }
+        }
+
+        calls.reverse();
+        calls
+    }
+}
+
+impl Message {
+    /// Returns `true` if the message always [closes](Closes) the calls that are open before it. Messages before it then
+    /// do not influence which calls are open after it. A message that [is blank](Self::is_blank_reply) closes none.
+    /// In chat completions, all other messages close them, except tool results.
+    #[must_use]
+    pub fn closes_open_calls(&self) -> bool {
+        let index = self.index();
+        index.closes == Closes::Always && !index.is_blank
+    }
+
+    /// Returns `true` if there is a state in which the message closes calls.
+    fn may_close(&self) -> bool {
+        self.index().closes != Closes::Never && !self.is_blank_reply()
+    }
+}
+
+/// Returns `true` if a message says something, and is followed if it must be. `rest` has the messages after it in the
+/// same exchange. All other messages change nothing.
+#[inline]
+fn counts(index: &Index, rest: &[Message]) -> bool {
+    !index.is_blank && (!index.bound.to_next || is_followed(rest))
+}
+
+/// The largest number of elements in a row that must each be followed by the next one. More are not examined, so that
+/// the work stays linear.
+const LONGEST_CHAIN: usize = 64;
+
+/// Returns `true` if the next element of a reply is sent after an element that must be followed. Messages that say
+/// nothing are not sent, so they do not count. An element that must be followed itself is sent only if its next one is.
+fn is_followed(rest: &[Message]) -> bool {
+    let spoken = rest.iter().filter(|message| !message.is_blank_reply());
+    let elements = spoken.take_while(|next| next.is_reply() || matches!(next.role(), Role::Other(_)));
+    elements.take(LONGEST_CHAIN).any(|next| !next.bound().to_next)
+}
+
+/// Returns each message, with the messages after it.
+pub(crate) fn with_rest(messages: &[Message]) -> impl Iterator<Item = (&Message, &[Message])> {
+    (1..).zip(messages).map(|(after, message)| (message, &messages[after..]))
+}
+
+impl Exchange {
+    /// Returns `true` if the model paused its reply, and [continues](crate::Dialect::resumes_without_input) it without
+    /// further input. If the finish reason is not known, a reply counts as paused if it waits for a [call that the
+    /// provider executes itself](Index::server_calls), and for no other call.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        let Some(last) = self.reply().last().filter(|_| !self.incomplete) else { return false };
+        match &self.finish_reason {
+            Some(reason) => last.dialect().is_some_and(|dialect| dialect.resumes_without_input(reason)),
+            None => last.tool_calls().is_empty() && !last.index().server_calls.is_empty(),
+        }
+    }
+
+    /// Returns `true` if the reply has reasoning that is [bound to its prompt](crate::Bound::to_prefix).
+    #[must_use]
+    pub fn is_bound_to_prompt(&self) -> bool {
+        self.reply().iter().any(|message| message.bound().to_prefix)
+    }
+
+    /// Returns `true` if one of its messages [closes](Message::closes_open_calls) the calls that are open before
+    /// it. An exchange that opens a turn does, except in edited logs, where it may have only tool results and blank
+    /// replies.
+    #[must_use]
+    pub fn closes_open_calls(&self) -> bool {
+        self.messages.iter().any(Message::closes_open_calls)
     }
 }

@@ -65,7 +65,8 @@ impl OpenCalls {
         let Calls { in_order, first_open, last, open, dialect } = Arc::make_mut(self.calls.get_or_insert_default());
         in_order.reserve(added.len());
         for call in added {
-            let (id, position) = (call.call_id(), in_order.len());
+            let id = call.call_id();
+            let position = in_order.len();
             let mut occurrence = 0;
             match last.insert(id.clone(), position) {
                 Some(earlier) => {
@@ -120,18 +121,31 @@ impl OpenCalls {
         })
     }
 
+    /// Returns `true` if these messages have one result for each of the calls, and nothing is left.
+    pub(super) fn are_all_answered_by(&self, results: &[Message]) -> bool {
+        let answers: usize = results.iter().map(|message| message.answers().len()).sum();
+        self.len() == answers && self.are_answered_by(results)
+    }
+
     /// Returns the places of the calls that these results answer, one after the other. A result that answers no call
     /// has none.
     pub(crate) fn places_of<'m>(&self, results: impl IntoIterator<Item = &'m CallId>) -> Vec<Option<Place>> {
         let Some(calls) = &self.calls else { return results.into_iter().map(|_| None).collect() };
         let mut first_open = HashMap::new();
-        let place = |id: &'m CallId| {
+        let mut places = Vec::new();
+
+        for id in results {
             let next = first_open.entry(id).or_insert_with(|| calls.first_open.get(id).copied());
-            let Call { at, occurrence, next: after, .. } = calls.in_order[(*next)?];
+            let Some(position) = *next else {
+                places.push(None);
+                continue;
+            };
+            let Call { at, occurrence, next: after, .. } = calls.in_order[position];
             *next = after;
-            Some(Place { asked: at?, round: 0, occurrence })
-        };
-        results.into_iter().map(place).collect()
+            places.push(at.map(|asked| Place { asked, round: 0, occurrence }));
+        }
+
+        places
     }
 
     /// Returns `true` if there is no call.

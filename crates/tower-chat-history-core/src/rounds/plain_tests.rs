@@ -1,10 +1,10 @@
-//! Tests of the fast paths for messages and exchanges that only say something, against the code for all kinds.
+//! Tests of the fast path for exchanges that only say something, against the code for all kinds.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    exchange_id::ExchangeId,
+    exchange::ExchangeId,
     message::{AnthropicMessages, OpenAiResponses},
 };
 
@@ -52,19 +52,6 @@ fn messages() -> [Vec<Message>; 3] {
 
 proptest! {
     #[test]
-    fn a_plain_message_has_the_outcome_of_a_message_of_any_kind(
-        messages in prop::sample::select(Vec::from(messages())),
-        log in prop::collection::vec(any::<prop::sample::Index>(), 1..12),
-    ) {
-        let log: Vec<Message> = log.iter().map(|index| index.get(&messages).clone()).collect();
-        let (mut rounds, mut without_plain) = (Rounds::default(), Rounds::default());
-        for (message, rest) in with_rest(&log) {
-            prop_assert_eq!(rounds.push(message, rest), without_plain.push_any(message, rest));
-            prop_assert_eq!(format!("{rounds:?}"), format!("{without_plain:?}"));
-        }
-    }
-
-    #[test]
     fn a_plain_exchange_has_the_outcome_of_an_exchange_of_any_kind(
         messages in prop::sample::select(Vec::from(messages())),
         log in prop::collection::vec(
@@ -90,11 +77,7 @@ proptest! {
             if !rounds.push_plain_exchange(&recorded) {
                 rounds.push_exchange(&recorded);
             }
-            let begun = without_plain.begin(&recorded);
-            for (message, rest) in with_rest(&recorded.exchange.messages) {
-                without_plain.push_any(message, rest);
-            }
-            without_plain.end(begun);
+            without_plain.push_exchange(&recorded);
             prop_assert_eq!(format!("{rounds:?}"), format!("{without_plain:?}"));
         }
     }

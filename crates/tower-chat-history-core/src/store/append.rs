@@ -4,11 +4,9 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     compaction::{Compaction, CompactionVersion},
-    epoch::Epoch,
     exchange::Exchange,
     profile::Profile,
-    revision::{Incarnation, Revision},
-    seq::Seq,
+    seq::{Epoch, Incarnation, Revision, Seq},
 };
 
 /// An exchange to add to the log.
@@ -98,13 +96,15 @@ impl Expect {
     /// Returns [`Conflict`](crate::StoreError::Conflict) or [`Gone`](crate::StoreError::Gone), as documented at
     /// each variant.
     pub fn check(self, current: Option<Revision>) -> Result<(), crate::store::StoreError> {
-        let in_incarnation = |of: Incarnation| current.is_some_and(|revision| revision.incarnation() == of);
+        let incarnation = current.map(|revision| revision.incarnation());
         match self {
             Self::AnyOrCreate => Ok(()),
             Self::Absent if current.is_none() => Ok(()),
             Self::Exactly(revision) if current.is_some_and(|current| current.has_same_end(revision)) => Ok(()),
-            Self::AnyIn(incarnation) if in_incarnation(incarnation) => Ok(()),
-            Self::Exactly(revision) if !in_incarnation(revision.incarnation()) => Err(crate::store::StoreError::Gone),
+            Self::AnyIn(expected) if incarnation == Some(expected) => Ok(()),
+            Self::Exactly(revision) if incarnation != Some(revision.incarnation()) => {
+                Err(crate::store::StoreError::Gone)
+            }
             Self::AnyIn(_) => Err(crate::store::StoreError::Gone),
             Self::Absent | Self::Exactly(_) => Err(crate::store::StoreError::Conflict { current }),
         }

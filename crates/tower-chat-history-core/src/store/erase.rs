@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{List, StoreError};
-use crate::{
-    conversation_id::ConversationId,
-    cursor::Cursor,
-    prefix::Prefix,
+use super::{
+    List, StoreError,
+    list::Cursor,
     removed::{ByStore, Removed},
-    revision::Revision,
+};
+use crate::{
+    conversation_id::{ConversationId, Prefix},
+    seq::Revision,
 };
 
 /// A store that can erase all conversations under a prefix, and prove that nothing is left.

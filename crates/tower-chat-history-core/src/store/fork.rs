@@ -7,11 +7,9 @@ use async_trait::async_trait;
 use super::{Compact, HistoryStore, StoreError};
 use crate::{
     conversation_id::ConversationId,
-    epoch::Epoch,
+    exchange::Timestamp,
     labels::Labels,
-    revision::{Incarnation, Revision},
-    seq::Seq,
-    timestamp::Timestamp,
+    seq::{Epoch, Incarnation, Revision, Seq},
 };
 
 /// A store that can copy the beginning of a conversation's log into a new conversation, to try another continuation.

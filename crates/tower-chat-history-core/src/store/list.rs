@@ -1,17 +1,16 @@
 //! Listings of conversations, which not every store supports.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc};
 
 use async_trait::async_trait;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use super::{HistoryStore, StoreError};
 use crate::{
-    conversation_id::ConversationId,
-    cursor::Cursor,
+    conversation_id::{ConversationId, Prefix},
+    exchange::Timestamp,
     labels::{Labels, LabelsVersion},
-    prefix::Prefix,
-    revision::{Incarnation, Revision},
-    timestamp::Timestamp,
+    seq::{Incarnation, Revision},
 };
 
 /// A store that lists its conversations, and keeps [labels](Labels) for each.
@@ -176,14 +175,22 @@ impl Listed {
         updated_at: Timestamp,
         bytes: u64,
     ) -> Self {
-        let (labels, labels_version) = (Labels::default(), LabelsVersion::NONE);
-        Self { id, revision, created_at, updated_at, bytes, labels, labels_version }
+        Self {
+            id,
+            revision,
+            created_at,
+            updated_at,
+            bytes,
+            labels: Labels::default(),
+            labels_version: LabelsVersion::NONE,
+        }
     }
 
     /// Sets the labels and their version. The default is no label.
     #[must_use]
     pub fn labels(mut self, labels: Labels, version: LabelsVersion) -> Self {
-        (self.labels, self.labels_version) = (labels, version);
+        self.labels = labels;
+        self.labels_version = version;
         self
     }
 }
@@ -220,6 +227,124 @@ impl<S: List + ?Sized> List for Arc<S> {
     }
 }
 
+/// The version of the text form.
+const VERSION: char = '1';
+
+/// The place at which a [listing](crate::List::list) continues. It can be sent to a client and come back with the next
+/// request: a forged cursor can skip conversations, but never shows one outside of the requested prefix.
+///
+/// The text form fits into a URL. It is opaque, but not secret: it contains the id of the last conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cursor(ConversationId);
+
+impl Cursor {
+    /// Creates the cursor that continues after this conversation. Stores use it.
+    #[must_use]
+    pub const fn after(last: ConversationId) -> Self {
+        Self(last)
+    }
+
+    /// Returns the conversation after which the listing continues.
+    #[must_use]
+    pub const fn last(&self) -> &ConversationId {
+        &self.0
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{VERSION}{}", URL_SAFE_NO_PAD.encode(self.0.as_str()))
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = CursorError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let id = text.strip_prefix(VERSION).ok_or(CursorError)?;
+        let id = URL_SAFE_NO_PAD.decode(id).map_err(|_| CursorError)?;
+        let id = String::from_utf8(id).map_err(|_| CursorError)?;
+        id.parse().map(Self).map_err(|_| CursorError)
+    }
+}
+
+/// The error for a text that is not a cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("invalid cursor: expected the text of a cursor that a listing returned")]
+pub struct CursorError;
+
+/// The largest number of conversations that are listed per call of the store.
+const PAGE: usize = 500;
+
+/// Convenience methods for every store that [lists](List) its conversations.
+#[async_trait]
+pub trait ListExt: List {
+    /// Returns the `n` conversations under a prefix that were [updated](Listed::updated_at) last, newest first.
+    ///
+    /// Conversations are stored in the order of their ids. This method therefore lists the conversations under the
+    /// prefix, but at most `walk` of them. If there are more, the result is that of the first `walk` ones, and
+    /// [`Newest::is_complete`] is `false`. The prefix of one user usually has few enough conversations.
+    ///
+    /// ```
+    /// use tower_chat_history_core::{List, ListExt, Prefix, StoreError};
+    ///
+    /// /// Returns the titles for a sidebar.
+    /// async fn sidebar(store: &dyn List, user: &Prefix) -> Result<Vec<String>, StoreError> {
+    ///     let newest = store.newest(user, 30, 10_000).await?;
+    ///     let title = |labels: &tower_chat_history_core::Labels| labels.get("title").unwrap_or("Untitled").to_owned();
+    ///     Ok(newest.conversations.iter().map(|listed| title(&listed.labels)).collect())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    async fn newest(&self, under: &Prefix, n: usize, walk: usize) -> Result<Newest, StoreError>;
+}
+
+#[async_trait]
+impl<S: List + ?Sized> ListExt for S {
+    async fn newest(&self, under: &Prefix, n: usize, walk: usize) -> Result<Newest, StoreError> {
+        let mut newest: BTreeMap<(Timestamp, ConversationId), Listed> = BTreeMap::new();
+        let mut after: Option<Cursor> = None;
+        let mut left = walk;
+        let mut damaged = 0;
+
+        while left > 0 {
+            let page = self.list(under, after.as_ref(), left.min(PAGE)).await?;
+            // An empty page counts too, so that the number of pages is bounded.
+            left = left.saturating_sub(page.len().max(1));
+            damaged += page.damaged.len() as u64;
+            for listed in page.conversations {
+                newest.insert((listed.updated_at, listed.id.clone()), listed);
+                if newest.len() > n {
+                    newest.pop_first();
+                }
+            }
+
+            after = page.next;
+            if after.is_none() {
+                return Ok(Newest { conversations: newest.into_values().rev().collect(), damaged, is_complete: true });
+            }
+        }
+
+        Ok(Newest { conversations: newest.into_values().rev().collect(), damaged, is_complete: false })
+    }
+}
+
+/// The conversations that were updated last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Newest {
+    /// The conversations, newest first.
+    pub conversations: Vec<Listed>,
+    /// The number of damaged conversations that the walk passed. They are left out, because the time of their update
+    /// cannot be read. [`Listing::damaged`](crate::Listing::damaged) names them.
+    pub damaged: u64,
+    /// `false` if there were more conversations than the walk allowed, so that newer ones may be missing.
+    pub is_complete: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,5 +370,14 @@ mod tests {
         fn is_store<S: List + HistoryStore>() {}
         usable(None, None);
         is_store::<Arc<dyn List>>();
+    }
+
+    #[test]
+    fn only_texts_of_cursors_parse() {
+        let cursor = Cursor::after(ConversationId::new(["acme", "user 42"]).unwrap());
+        assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        for wrong in ["", "1", "2YWNtZQ", "acme", "1YWNtZQ==", "1/w", "1_w"] {
+            assert_eq!(wrong.parse::<Cursor>(), Err(CursorError), "{wrong}");
+        }
     }
 }

@@ -1,13 +1,11 @@
 //! The requests to load from a store, and its answers.
 
+use super::StoreError;
 use crate::{
     compaction::{Compaction, CompactionVersion},
-    epoch::Epoch,
-    exchange::Recorded,
-    exchange_id::ExchangeId,
+    exchange::{ExchangeId, Recorded},
     profile::Profile,
-    revision::Revision,
-    seq::Seq,
+    seq::{Epoch, Revision, Seq},
 };
 
 /// A request to load a window.
@@ -279,9 +277,9 @@ impl Added {
     /// Returns `true` if a load with this limit may return these exchanges.
     #[must_use]
     pub fn is_within(&self, limit: LoadLimit) -> bool {
-        let exchanges = || self.exchanges.iter().map(|recorded| &recorded.exchange);
-        exchanges().map(|exchange| exchange.counted_messages()).sum::<usize>() <= limit.messages()
-            && exchanges().map(|exchange| exchange.bytes()).sum::<usize>() <= limit.bytes()
+        let messages: usize = self.exchanges.iter().map(|recorded| recorded.exchange.counted_messages()).sum();
+        let bytes: usize = self.exchanges.iter().map(|recorded| recorded.exchange.bytes()).sum();
+        messages <= limit.messages() && bytes <= limit.bytes()
     }
 }
 
@@ -309,5 +307,36 @@ impl Page {
     #[must_use]
     pub const fn new(revision: Revision, exchanges: Vec<Recorded>, more: bool) -> Self {
         Self { revision: Some(revision), exchanges, more }
+    }
+}
+
+impl Recorded {
+    /// Checks that the exchange is not [encrypted](crate::Exchange::sealed). Everything that looks at messages calls
+    /// this first. Otherwise an encrypted exchange would look like one without messages.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Sealed`](StoreError::Sealed) if it is encrypted.
+    pub fn check_unsealed(&self) -> Result<(), StoreError> {
+        if self.exchange.sealed.is_some() { Err(StoreError::Sealed { seq: self.seq }) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        exchange::{Exchange, ExchangeId},
+        message::Message,
+        seq::Seq,
+    };
+
+    #[test]
+    fn an_encrypted_exchange_is_a_typed_error() {
+        let exchange = Exchange::new(ExchangeId::new("e1").unwrap(), [Message::user("hi")]);
+        let recorded = |exchange| Recorded::new(Seq::new(7), exchange);
+        let error = recorded(exchange.sealed_as("x".repeat(100)).unwrap()).check_unsealed().unwrap_err();
+        assert!(matches!(error, StoreError::Sealed { seq } if seq == Seq::new(7)), "{error:?}");
+        assert!(recorded(exchange).check_unsealed().is_ok());
     }
 }

@@ -7,8 +7,8 @@ mod fork;
 mod list;
 mod load;
 mod prune;
+mod removed;
 mod truncate;
-mod unsealed;
 
 use std::{fmt, sync::Arc};
 
@@ -19,12 +19,16 @@ pub use self::{
     erase::{Erase, ErasedPage, Scrubbed},
     error::StoreError,
     fork::{Fork, ForkTo, Forked},
-    list::{FailedConversation, LabelsOutcome, List, Listed, Listing},
+    list::{Cursor, CursorError, FailedConversation, LabelsOutcome, List, ListExt, Listed, Listing, Newest},
     load::{Added, KnownState, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
     prune::{Derived, Prune, PruneTo, Pruned},
+    removed::{ByStore, Removed},
     truncate::{Truncate, Truncated},
 };
-use crate::{conversation_id::ConversationId, revision::Incarnation, seq::Seq};
+use crate::{
+    conversation_id::ConversationId,
+    seq::{Incarnation, Seq},
+};
 
 /// Stores conversations: an append-only log of exchanges for each, and one compaction per profile.
 ///

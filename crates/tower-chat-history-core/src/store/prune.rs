@@ -7,8 +7,7 @@ use async_trait::async_trait;
 use super::{HistoryStore, StoreError};
 use crate::{
     conversation_id::ConversationId,
-    revision::{Incarnation, Revision},
-    seq::Seq,
+    seq::{Incarnation, Revision, Seq},
 };
 
 /// A store that can permanently remove the beginning of a conversation's log, to limit the stored data or to erase

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Compact, HistoryStore, StoreError};
-use crate::{conversation_id::ConversationId, revision::Revision, seq::Seq};
+use crate::{
+    conversation_id::ConversationId,
+    seq::{Revision, Seq},
+};
 
 /// A store that can remove the end of a conversation's log: to ask a question again, to change a message and
 /// continue from there, or to retract a message.

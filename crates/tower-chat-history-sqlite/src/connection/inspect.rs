@@ -15,7 +15,11 @@ use std::{path::Path, thread, time::Duration};
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use super::{Refusal, Transaction, files::Files, schema::Schema};
+use super::{
+    files::{Files, Refusal},
+    schema::Schema,
+    transaction::Transaction,
+};
 
 /// The pause before the first inspection is repeated: it takes no lock, and may have read a page during a write.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -40,6 +44,7 @@ pub(super) fn check(file: &Path, files: &Files, schema: &Schema) -> Result<(), R
     if !files.has_content {
         return Ok(());
     }
+
     let verdict = match inspect(file, schema) {
         Verdict::Refused(_) => {
             thread::sleep(PAUSE);
@@ -47,6 +52,7 @@ pub(super) fn check(file: &Path, files: &Files, schema: &Schema) -> Result<(), R
         }
         verdict => verdict,
     };
+
     match verdict {
         Verdict::Refused(refusal) => Err(refusal),
         Verdict::Unknown if files.has_log => inspect_with_log(file, schema),
@@ -57,6 +63,7 @@ pub(super) fn check(file: &Path, files: &Files, schema: &Schema) -> Result<(), R
 fn inspect(file: &Path, schema: &Schema) -> Verdict {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let Ok(connection) = Connection::open_with_flags(immutable_uri(file), flags) else { return Verdict::Unknown };
+
     match schema.version_within(&connection) {
         Ok(0) => Verdict::Unknown,
         Ok(_) => Verdict::Accepted,
@@ -73,21 +80,23 @@ fn inspect(file: &Path, schema: &Schema) -> Verdict {
 /// Inspects the database with its log. If another process uses the database, or if it cannot be read this way, this
 /// function does not refuse it.
 fn inspect_with_log(file: &Path, schema: &Schema) -> Result<(), Refusal> {
-    let read = || -> Result<(), Refusal> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(file, flags)?;
-        connection.busy_timeout(Duration::ZERO)?;
-        keep_log(&connection, true)?;
-        connection.pragma_update(None, "locking_mode", "exclusive")?;
-        let transaction = Transaction::deferred(&connection)?;
-        schema.version_within(&connection)?;
-        transaction.commit()?;
-        Ok(())
-    };
-    match read() {
+    match read_with_log(file, schema) {
         Err(refusal @ (Refusal::Foreign { .. } | Refusal::NewerSchema { .. })) => Err(refusal),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+fn read_with_log(file: &Path, schema: &Schema) -> Result<(), Refusal> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    connection.busy_timeout(Duration::ZERO)?;
+    keep_log(&connection, true)?;
+    connection.pragma_update(None, "locking_mode", "exclusive")?;
+
+    let transaction = Transaction::deferred(&connection)?;
+    schema.version_within(&connection)?;
+    transaction.commit()?;
+    Ok(())
 }
 
 /// Sets whether closing the connection keeps the log as it is.
@@ -102,6 +111,7 @@ fn immutable_uri(file: &Path) -> String {
     if !bytes.starts_with(b"/") {
         uri.push('/');
     }
+
     for &byte in bytes {
         match byte {
             b'/' | b'-' | b'.' | b'_' | b'~' | b':' => uri.push(char::from(byte)),
@@ -110,6 +120,7 @@ fn immutable_uri(file: &Path) -> String {
             _ => uri.push_str(&format!("%{byte:02X}")),
         }
     }
+
     uri.push_str("?immutable=1");
     uri
 }

@@ -2,8 +2,6 @@
 
 mod files;
 mod inspect;
-mod opened;
-mod refusal;
 mod schema;
 mod transaction;
 
@@ -15,14 +13,14 @@ use std::{
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
-use self::{files::Files, refusal::Refusal};
+use self::files::{Files, Refusal};
 pub(crate) use self::{
-    opened::OpenedFile,
-    transaction::{Savepoint, Transaction},
+    files::DatabaseFile,
+    transaction::{LockWait, Savepoint, Transaction, rounded_up},
 };
 use crate::{
-    error::{OpenError, is_lock},
-    settings::{Settings, Synchronous},
+    error::is_lock,
+    options::{OpenError, Settings, Synchronous},
 };
 
 /// The first version of SQLite without the WAL-reset bug, which can corrupt a database that two connections write and
@@ -45,6 +43,7 @@ pub(crate) fn open_writer(settings: &Settings) -> Result<Connection, OpenError> 
     if !is_safe(rusqlite::version_number()) {
         return Err(OpenError::UnsafeSqlite { version: rusqlite::version() });
     }
+
     // Processes that open a new file at once can collide in places where SQLite does not wait, such as the switch to
     // WAL.
     let deadline = Instant::now() + settings.busy_timeout;
@@ -62,16 +61,20 @@ fn try_open_writer(settings: &Settings) -> Result<Connection, Refusal> {
     // Before anything is written: the file may belong to another application.
     let files = Files::at(&settings.file)?;
     inspect::check(&settings.file, &files, &schema::CURRENT)?;
+
     let connection = open(&settings.file, OpenFlags::SQLITE_OPEN_CREATE, settings.busy_timeout)?;
+
     // If other processes use the database, it was not inspected with its log, and may still be refused here. Closing
     // this connection must then leave that log unchanged. A log that this connection creates itself is removed.
     inspect::keep_log(&connection, files.has_log)?;
     schema::CURRENT.version(&connection)?;
     inspect::keep_log(&connection, false)?;
+
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     if mode != "wal" {
         return Err(Refusal::NoWal { mode });
     }
+
     match settings.synchronous {
         Synchronous::Full => {
             connection.pragma_update(None, "synchronous", "full")?;
@@ -80,11 +83,13 @@ fn try_open_writer(settings: &Settings) -> Result<Connection, Refusal> {
         }
         Synchronous::Normal => connection.pragma_update(None, "synchronous", "normal")?,
     }
+
     connection.pragma_update(None, "secure_delete", true)?;
     // No message text may be written to a temporary file. Only a scrub makes one.
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     connection.pragma_update(None, "journal_size_limit", MAX_WAL_BYTES)?;
+
     schema::CURRENT.migrate(&connection)?;
     check_writable(&connection)?;
     connection.busy_timeout(settings.busy_timeout)?;
@@ -97,6 +102,7 @@ fn check_writable(connection: &Connection) -> Result<(), Refusal> {
     if connection.is_readonly(MAIN_DB)? {
         return Err(Refusal::ReadOnly);
     }
+
     // This takes the write lock and writes nothing. If another process holds the lock, the files can be written, so
     // there is no need to wait.
     connection.busy_timeout(Duration::ZERO)?;
@@ -108,12 +114,13 @@ fn check_writable(connection: &Connection) -> Result<(), Refusal> {
 
 /// Opens the file for reading. The writer must be open.
 pub(crate) fn open_reader(settings: &Settings) -> Result<Connection, OpenError> {
-    let open = || {
-        let connection = open(&settings.file, OpenFlags::empty(), settings.busy_timeout)?;
-        connection.pragma_update(None, "query_only", true)?;
-        Ok(connection)
-    };
-    open().map_err(|error: rusqlite::Error| Refusal::from(error).at(&settings.file))
+    try_open_reader(settings).map_err(|error| Refusal::from(error).at(&settings.file))
+}
+
+fn try_open_reader(settings: &Settings) -> rusqlite::Result<Connection> {
+    let connection = open(&settings.file, OpenFlags::empty(), settings.busy_timeout)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
 }
 
 /// Opens the file at an absolute path. SQLite would interpret a relative path that begins with `file:` as a URI, even

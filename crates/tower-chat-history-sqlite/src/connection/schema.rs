@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::{Refusal, Transaction};
+use super::{files::Refusal, transaction::Transaction};
 
 /// Marks the file as one of this library ("tChH"), in the header field that SQLite has for this.
 const APPLICATION_ID: i32 = 0x7443_6848;
@@ -41,14 +41,14 @@ impl Schema {
 
     /// Does the same as [`version`](Self::version) in the caller's transaction, or without one if nothing can change.
     pub(super) fn version_within(&self, connection: &Connection) -> Result<i32, Refusal> {
-        let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i32>(0));
-        let application_id = number("PRAGMA application_id")?;
-        let version = number("PRAGMA user_version")?;
+        let application_id = number(connection, "PRAGMA application_id")?;
+        let version = number(connection, "PRAGMA user_version")?;
         let known = self.newest();
+
         match application_id {
             APPLICATION_ID if version > known => Err(Refusal::NewerSchema { found: version, known }),
             APPLICATION_ID if version > 0 => Ok(version),
-            0 if version == 0 && number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(0),
+            0 if version == 0 && number(connection, "SELECT count(*) FROM sqlite_schema")? == 0 => Ok(0),
             _ => Err(Refusal::Foreign { application_id }),
         }
     }
@@ -71,17 +71,24 @@ impl Schema {
         if self.version(connection)? == self.newest() {
             return Ok(());
         }
+
         let transaction = Transaction::immediate(connection)?;
         // Another process may have migrated the file while this one waited for the lock.
         let version = self.version_within(connection)?;
         for step in self.steps.iter().skip(usize::try_from(version).unwrap_or(0)) {
             connection.execute_batch(step)?;
         }
+
         connection.pragma_update(None, "application_id", APPLICATION_ID)?;
         connection.pragma_update(None, "user_version", self.newest())?;
         transaction.commit()?;
         Ok(())
     }
+}
+
+/// Returns the number that a statement selects.
+fn number(connection: &Connection, sql: &str) -> rusqlite::Result<i32> {
+    connection.query_row(sql, [], |row| row.get(0))
 }
 
 #[cfg(test)]

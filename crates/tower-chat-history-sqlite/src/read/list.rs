@@ -5,7 +5,7 @@ use tower_chat_history_core::{
     ConversationId, Cursor, Labels, LabelsVersion, Listed, Listing, Prefix, StoreError, Timestamp, backend::KeyRange,
 };
 
-use super::{damage::Damage, log::Log};
+use super::log::{Damage, Log};
 use crate::{error::Failure, job::Request, stats::Counters};
 
 /// The largest number of conversations of a page.
@@ -26,14 +26,18 @@ impl Request for ListConversations {
     type Answer = Listing;
 
     fn run(&self, connection: &Connection, counters: &Counters) -> Result<Listing, Failure> {
-        let (keys, limit) = (KeyRange::new(&self.under, self.after.as_ref()), self.limit.clamp(1, MAX_PAGE));
-        let (mut page, mut last) = (Listing::default(), None);
+        let keys = KeyRange::new(&self.under, self.after.as_ref());
+        let limit = self.limit.clamp(1, MAX_PAGE);
+        let mut page = Listing::default();
+        let mut last = None;
+
         if let Some(exact) = keys.exact
             && let Some(entry) = of_row(entry(connection, &exact, counters))?.transpose()
         {
             page.push(exact.clone(), entry);
             last = Some(exact);
         }
+
         let mut statement = connection.prepare_cached(&select("key > ?1 AND key < ?2 ORDER BY key"))?;
         let mut rows = statement.query([&keys.after, &keys.before])?;
         while let Some(row) = rows.next()? {
@@ -42,6 +46,7 @@ impl Request for ListConversations {
                 page.next = last.map(Cursor::after);
                 return Ok(page);
             }
+
             // A key that is not the id of a conversation was written by another program.
             let Ok(id) = row.get_ref(6)?.as_str().unwrap_or_default().parse::<ConversationId>() else {
                 page.foreign_keys += 1;
@@ -98,11 +103,15 @@ fn select(condition: &str) -> String {
 /// Reads the entry in a row of [`COLUMNS`].
 fn listed(id: ConversationId, row: &Row<'_>) -> Result<Listed, Failure> {
     let log = Log::from_row(&id, row)?;
-    let (created, updated, bytes): (i64, i64, i64) = (row.get(7)?, row.get(8)?, log.bytes);
-    let number = |stored: i64| u64::try_from(stored).map_err(|_| Damage::Entry { created, updated, bytes }.at(&id, 0));
-    let (created, updated) = (number(created)?, number(updated)?);
-    let [created, updated] = [created, updated].map(Timestamp::from_unix_millis);
-    let bytes = number(bytes)?;
+    let created: i64 = row.get(7)?;
+    let updated: i64 = row.get(8)?;
+    if created < 0 || updated < 0 || log.bytes < 0 {
+        return Err(Damage::Entry { created, updated, bytes: log.bytes }.at(&id, 0));
+    }
+
+    let created = Timestamp::from_unix_millis(created.unsigned_abs());
+    let updated = Timestamp::from_unix_millis(updated.unsigned_abs());
+    let bytes = log.bytes.unsigned_abs();
     let (labels, version) = labels(&id, row, 9)?;
     Ok(Listed::new(id, log.revision, created, updated, bytes).labels(labels, version))
 }
@@ -110,10 +119,14 @@ fn listed(id: ConversationId, row: &Row<'_>) -> Result<Listed, Failure> {
 /// Reads the version of the labels and the labels from two columns.
 pub(crate) fn labels(id: &ConversationId, row: &Row<'_>, column: usize) -> Result<(Labels, LabelsVersion), Failure> {
     let version: i64 = row.get(column)?;
-    let damaged = || Damage::Labels { version }.at(id, 0);
-    let stored = row.get_ref(column + 1)?.as_str_or_null().map_err(|_| damaged())?;
-    let labels = stored.map(Labels::decode).transpose().map_err(|_| damaged())?.unwrap_or_default();
-    Ok((labels, LabelsVersion::new(u64::try_from(version).map_err(|_| damaged())?)))
+    let damage = Damage::Labels { version };
+
+    let labels = match row.get_ref(column + 1)?.as_str_or_null().map_err(|_| damage.at(id, 0))? {
+        Some(stored) => Labels::decode(stored).map_err(|_| damage.at(id, 0))?,
+        None => Labels::default(),
+    };
+    let version = u64::try_from(version).map_err(|_| damage.at(id, 0))?;
+    Ok((labels, LabelsVersion::new(version)))
 }
 
 #[cfg(test)]
@@ -130,12 +143,14 @@ mod tests {
                    INSERT INTO conversation (key, incarnation, version, first, len, created_at, updated_at, bytes, \
                    labels_version) SELECT format('acme/%06d', n), zeroblob(16), 1, 0, 1, 0, 0, 0, 0 FROM n";
         connection.execute(sql, [conversations]).unwrap();
+
         let after = Some(Cursor::after("acme/000700".parse().unwrap()));
         let list = ListConversations { under: under.parse().unwrap(), after, limit: 50 };
         let counters = Counters::default();
         let page = list.run(&connection, &counters).unwrap();
         assert_eq!((page.conversations.len(), counters.stats().rows_read), (50, 51));
         assert_eq!(page.conversations[0].id.as_str(), "acme/000701");
+
         let statement = connection.prepare_cached(&select("key > ?1 AND key < ?2 ORDER BY key")).unwrap();
         statement.get_status(StatementStatus::VmStep)
     }

@@ -1,13 +1,17 @@
-//! The rows of a conversation.
+//! The rows of a conversation, and their damage: another program changed the file, or the disk returned other data than
+//! was written.
+
+use std::error::Error;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tower_chat_history_core::{
-    Compaction, CompactionVersion, ConversationId, ExchangeId, Incarnation, Profile, Recalled, Recorded, Revision, Seq,
-    backend::ExchangeRecords,
+    Compaction, CompactionVersion, ConversationId, Exchange, ExchangeId, Incarnation, Profile, Recalled, Recorded,
+    Revision, Seq, StoreError, backend::ExchangeRecords,
 };
 
-use super::damage::{BoxError, Damage, corrupt, corrupt_compaction, number};
 use crate::{error::Failure, stats::Counters};
+
+type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The largest number of exchanges of a conversation: a position, including the next one, has 32 bits.
 pub(crate) const MAX_EXCHANGES: u64 = 0xffff_ffff;
@@ -72,12 +76,18 @@ impl Log {
         let incarnation = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
         let bytes = incarnation.len();
         let incarnation = <[u8; 16]>::try_from(incarnation).map_err(|_| Damage::Incarnation { bytes }.at(id, 0))?;
-        let (version, len, first): (i64, i64, i64) = (row.get(2)?, row.get(3)?, row.get(4)?);
-        let damaged = || Damage::Conversation { version, first, len }.at(id, 0);
-        let len = u64::try_from(len).ok().filter(|len| (1..=MAX_EXCHANGES).contains(len)).ok_or_else(damaged)?;
-        let first = u64::try_from(first).ok().filter(|first| *first < len).ok_or_else(damaged)?;
-        let version = u64::try_from(version).ok().filter(|version| *version == len).ok_or_else(damaged)?;
-        let revision = Revision::new(Incarnation::from_bytes(incarnation), version).beginning_at(Seq::new(first));
+
+        let version: i64 = row.get(2)?;
+        let len: i64 = row.get(3)?;
+        let first: i64 = row.get(4)?;
+        if version != len || first < 0 || first >= len || len.unsigned_abs() > MAX_EXCHANGES {
+            return Err(Damage::Conversation { version, first, len }.at(id, 0));
+        }
+
+        // None of the three is negative.
+        let len = len.unsigned_abs();
+        let revision = Revision::new(Incarnation::from_bytes(incarnation), len);
+        let revision = revision.beginning_at(Seq::new(first.unsigned_abs()));
         Ok(Self { id: row.get(0)?, revision, len, bytes: row.get(5)? })
     }
 
@@ -127,10 +137,9 @@ impl Log {
         exchange: &ExchangeId,
     ) -> Result<Option<Seq>, Failure> {
         let sql = "SELECT place FROM exchange WHERE conversation = ?1 AND id = ?2";
-        let place = connection
-            .prepare_cached(sql)?
-            .query_row(params![self.id, exchange.as_str()], |row| row.get(0))
-            .optional()?;
+        let mut statement = connection.prepare_cached(sql)?;
+        let place = statement.query_row(params![self.id, exchange.as_str()], |row| row.get(0)).optional()?;
+
         let Some(seq) = place.map(seq_of) else { return Ok(None) };
         if seq < self.first() || seq >= self.len {
             return Err(Damage::Outside.at(id, seq));
@@ -141,8 +150,9 @@ impl Log {
     /// Returns `true` if the newest exchange has this id, or if there is no id to compare.
     pub(super) fn ends_with(&self, connection: &Connection, newest: Option<&ExchangeId>) -> rusqlite::Result<bool> {
         let Some(newest) = newest else { return Ok(true) };
-        let sql = "SELECT id = ?2 FROM exchange WHERE place = ?1";
         let place = self.place(self.len.saturating_sub(1));
+
+        let sql = "SELECT id = ?2 FROM exchange WHERE place = ?1";
         let same = connection.prepare_cached(sql)?.query_row(params![place, newest.as_str()], |row| row.get(0));
         Ok(same.optional()?.unwrap_or(false))
     }
@@ -154,20 +164,24 @@ impl Log {
         id: &ConversationId,
         profile: &Profile,
     ) -> Result<Option<Compaction>, Failure> {
-        let sql =
-            "SELECT version, window_start, state, derived FROM compaction WHERE conversation = ?1 AND profile = ?2";
+        let sql = "SELECT version, window_start, state, derived FROM compaction \
+                   WHERE conversation = ?1 AND profile = ?2";
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query(params![self.id, profile.as_str()])?;
         let Some(row) = rows.next()? else { return Ok(None) };
 
         let version: i64 = row.get(0)?;
         let window_start: i64 = row.get(1)?;
-        let damaged = || corrupt_compaction(id, profile, Damage::Compaction { version, window_start });
         // Version 0 means that there is no compaction, and a window after the end of the log would be empty.
-        let number = u64::try_from(version).ok().filter(|version| *version > 0).ok_or_else(damaged)?;
-        let start = u64::try_from(window_start).ok().filter(|start| *start < self.len).ok_or_else(damaged)?;
+        if version < 1 || window_start < 0 || window_start.unsigned_abs() >= self.len {
+            let source = Damage::Compaction { version, window_start }.into();
+            let profile = profile.clone();
+            return Err(StoreError::CorruptCompaction { conversation: id.clone(), profile, source }.into());
+        }
 
-        Ok(Some(Compaction::new(CompactionVersion::new(number), Seq::new(start), row.get(2)?, row.get(3)?)))
+        let version = CompactionVersion::new(version.unsigned_abs());
+        let window_start = Seq::new(window_start.unsigned_abs());
+        Ok(Some(Compaction::new(version, window_start, row.get(2)?, row.get(3)?)))
     }
 
     /// Reads the exchange at a position within the log.
@@ -188,26 +202,89 @@ impl Log {
     /// Decodes the exchange in a row of [`SELECT_RANGE`], and checks that the record belongs to the row.
     pub(super) fn decode(id: &ConversationId, row: &Row<'_>) -> Result<Recorded, Failure> {
         let seq = seq_of(row.get(0)?);
-        let recorded = |source: BoxError| corrupt(id, Seq::new(seq), source);
-        let text = row.get_ref(5)?.as_str().map_err(|error| recorded(error.into()))?;
-        let recalled = row.get_ref(7)?.as_str_or_null().map_err(|error| recorded(error.into()))?;
-        let provenance = row.get_ref(8)?.as_str_or_null().map_err(|error| recorded(error.into()))?;
-        let records = ExchangeRecords { exchange: text, recalled, provenance };
-        let exchange = records.decode().map_err(|error| recorded(error.into()))?;
+        let exchange = Self::decode_records(row).map_err(|error| corrupt(id, Seq::new(seq), error))?;
         if row.get_ref(1)?.as_str().ok() != Some(exchange.id.as_str()) {
             return Err(Damage::OtherExchange.at(id, seq));
         }
+
         let continues = row.get::<_, Option<i64>>(2)?.map(|stored| number(id, seq, stored)).transpose()?.map(Seq::new);
         let recalled_first: Option<i64> = row.get(6)?;
-        let (messages, bytes): (usize, usize) = (number(id, seq, row.get(3)?)?, number(id, seq, row.get(4)?)?);
-        let least_cited = exchange.recalled.as_ref().and_then(Recalled::least_cited);
-        if (continues, messages, bytes) != (exchange.continues, exchange.message_count(), exchange.bytes())
-            || recalled_first != least_cited
+        let messages: usize = number(id, seq, row.get(3)?)?;
+        let bytes: usize = number(id, seq, row.get(4)?)?;
+        if continues != exchange.continues
+            || messages != exchange.message_count()
+            || bytes != exchange.bytes()
+            || recalled_first != exchange.recalled.as_ref().and_then(Recalled::least_cited)
         {
             return Err(Damage::Columns.at(id, seq));
         }
         Ok(Recorded::new(Seq::new(seq), exchange))
     }
+
+    fn decode_records(row: &Row<'_>) -> Result<Exchange, BoxError> {
+        let records = ExchangeRecords {
+            exchange: row.get_ref(5)?.as_str()?,
+            recalled: row.get_ref(7)?.as_str_or_null()?,
+            provenance: row.get_ref(8)?.as_str_or_null()?,
+        };
+        Ok(records.decode()?)
+    }
+}
+
+/// The damage of a row. It quotes numbers only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Damage {
+    #[error("the exchange is missing from the log")]
+    Missing,
+    #[error("an exchange is stored at this position, which is outside the log")]
+    Outside,
+    #[error("the record belongs to another exchange")]
+    OtherExchange,
+    #[error("the other columns of the row do not match its record")]
+    Columns,
+    #[error("the conversation's row is damaged: version {version}, first position {first}, length {len}")]
+    Conversation { version: i64, first: i64, len: i64 },
+    #[error("the conversation's row is damaged: {bytes} bytes")]
+    Bytes { bytes: i64 },
+    #[error("the conversation's incarnation is damaged: it has {bytes} bytes instead of 16")]
+    Incarnation { bytes: usize },
+    #[error("the conversation's row is damaged: created at {created}, updated at {updated}, {bytes} bytes")]
+    Entry { created: i64, updated: i64, bytes: i64 },
+    #[error("the conversation's labels are damaged, or their version, which is {version}")]
+    Labels { version: i64 },
+    #[error("the compaction's row is damaged: version {version}, start of the window {window_start}")]
+    Compaction { version: i64, window_start: i64 },
+}
+
+impl Damage {
+    /// Returns the failure of the exchange at a position.
+    pub(crate) fn at(self, id: &ConversationId, seq: u64) -> Failure {
+        corrupt(id, Seq::new(seq), self).into()
+    }
+}
+
+/// Returns the error for an exchange that cannot be read.
+fn corrupt(id: &ConversationId, seq: Seq, source: impl Into<BoxError>) -> StoreError {
+    StoreError::Corrupt { conversation: id.clone(), seq, source: source.into() }
+}
+
+/// Converts a number in the row of the exchange at a position. No such number is negative.
+pub(super) fn number<T: TryFrom<i64>>(id: &ConversationId, seq: u64, stored: i64) -> Result<T, Failure> {
+    T::try_from(stored).map_err(|_| Damage::Columns.at(id, seq))
+}
+
+/// Checks and returns two columns of the row of an exchange: its number of messages, and their size in bytes. Each
+/// message has at least one byte, and the body of `octets` bytes contains all of them, so larger numbers are damage.
+/// Code that reads the body also compares both numbers with the record.
+pub(crate) fn size(
+    id: &ConversationId,
+    seq: u64,
+    (messages, bytes, octets): (i64, i64, i64),
+) -> Result<(usize, usize), Failure> {
+    if messages > bytes || bytes > octets {
+        return Err(Damage::Columns.at(id, seq));
+    }
+    Ok((number(id, seq, messages)?, number(id, seq, bytes)?))
 }
 
 #[cfg(test)]

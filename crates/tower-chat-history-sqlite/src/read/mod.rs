@@ -1,14 +1,9 @@
 //! The reader threads and their requests.
 
-mod count;
-mod damage;
-pub(crate) mod erasures;
-mod keys;
 mod list;
 mod load;
 mod log;
-mod page;
-pub(crate) mod tally;
+mod walk;
 
 use std::{io, sync::Arc, thread, time::Instant};
 
@@ -16,27 +11,22 @@ use crossbeam_channel::Receiver;
 use rusqlite::Connection;
 
 pub(crate) use self::{
-    count::CountStep,
-    damage::{Damage, size},
-    keys::Step,
     list::{DescribeConversation, ListConversations, labels},
-    load::LoadWindow,
-    log::{Log, MAX_EXCHANGES, place, seq_of},
-    page::ReadPage,
+    load::{LoadWindow, ReadPage},
+    log::{Damage, Log, MAX_EXCHANGES, place, seq_of, size},
+    walk::{CountStep, Step, count_conversation, count_exchanges},
 };
 use crate::{
-    command::ReaderCommand,
-    connection::{OpenedFile, Transaction},
+    connection::{DatabaseFile, LockWait, Transaction, rounded_up},
     error::Failure,
-    job::{Job, JobOutcome},
+    job::{Job, JobOutcome, ReaderCommand},
     stats::Counters,
-    wait::{LockWait, rounded_up},
 };
 
 /// A reader thread.
 pub(crate) struct Reader {
     pub(crate) connection: Connection,
-    pub(crate) file: OpenedFile,
+    pub(crate) file: DatabaseFile,
     pub(crate) wait: LockWait,
     pub(crate) counters: Arc<Counters>,
 }
@@ -56,16 +46,19 @@ impl Reader {
             self.counters.skipped();
             return;
         }
+
         let began = Instant::now();
         let outcome = match self.run(job.as_mut(), began) {
             Ok(JobOutcome::Unreadable) => self.run(job.as_mut(), began),
             outcome => outcome,
         };
+
         match outcome {
             Ok(JobOutcome::Locked) => self.wait.blocked(began),
             Ok(JobOutcome::Succeeded | JobOutcome::Failed | JobOutcome::Unreadable) => self.wait.acquired(),
             Err(failure) => job.fail(failure.into()),
         }
+
         self.counters.answered();
         job.answer();
     }
@@ -73,8 +66,10 @@ impl Reader {
     fn run(&self, job: &mut dyn Job, began: Instant) -> Result<JobOutcome, Failure> {
         // If the file was replaced, the load fails: otherwise the caller would pay for a reply that cannot be stored.
         self.file.check()?;
+
         let left = self.wait.deadline(job.queued(), began).saturating_duration_since(began);
         self.connection.busy_timeout(rounded_up(left))?;
+
         // The transaction reads one state of revision, compaction and exchanges. There is nothing to commit.
         let _transaction = Transaction::deferred(&self.connection)?;
         Ok(job.run(&self.connection, &self.counters))
@@ -98,8 +93,8 @@ mod tests {
 
     fn reader(path: &Path, timeout: Duration) -> Reader {
         let connection = Connection::open(path).unwrap();
-        let (file, wait) = (OpenedFile::at(path).unwrap(), LockWait::new(timeout));
-        Reader { connection, file, wait, counters: Arc::default() }
+        let file = DatabaseFile::at(path).unwrap();
+        Reader { connection, file, wait: LockWait::new(timeout), counters: Arc::default() }
     }
 
     #[test]

@@ -6,11 +6,12 @@ use tower_chat_history_core::{
     Recalled, Revision, Seq, StoreError, Timestamp,
 };
 
-use super::compact;
+use super::replace;
 use crate::{
-    error::{Failure, NotWritten},
+    erasures,
+    error::{Failure, UnwrittenRow},
     job::Request,
-    read::{Damage, Log, MAX_EXCHANGES, erasures},
+    read::{Damage, Log, MAX_EXCHANGES},
     stats::Counters,
 };
 
@@ -35,30 +36,27 @@ pub(crate) struct AppendExchange {
 
 impl AppendExchange {
     pub(crate) fn new(id: ConversationId, append: Append) -> Result<Self, StoreError> {
-        let body = append.exchange.encode().map_err(StoreError::backend)?;
-        let recalled = append.exchange.recalled.as_ref();
-        let recalled_first = recalled.and_then(Recalled::least_cited);
-        let recalled = recalled.map(Recalled::encode).transpose().map_err(StoreError::backend)?;
-        let provenance = append.exchange.provenance.as_deref().map(Provenance::encode);
+        let exchange = &*append.exchange;
+        let body = exchange.encode().map_err(StoreError::backend)?;
+        let recalled = exchange.recalled.as_ref().map(Recalled::encode).transpose().map_err(StoreError::backend)?;
+        let provenance = exchange.provenance.as_deref().map(Provenance::encode);
         let provenance = provenance.transpose().map_err(StoreError::backend)?;
-        let (messages, bytes) = (append.exchange.message_count(), append.exchange.bytes());
-        let Append { expect, since, compact, .. } = append;
-        let (exchange, at, continues) = (append.exchange.id.clone(), append.exchange.at, append.exchange.continues);
+
         Ok(Self {
             id,
-            expect,
-            since,
+            expect: append.expect,
+            since: append.since,
             first: append.first.get(),
-            exchange,
-            at,
-            continues,
-            messages,
-            bytes,
-            recalled_first,
+            exchange: exchange.id.clone(),
+            at: exchange.at,
+            continues: exchange.continues,
+            messages: exchange.message_count(),
+            bytes: exchange.bytes(),
+            recalled_first: exchange.recalled.as_ref().and_then(Recalled::least_cited),
             recalled,
             provenance,
             body,
-            compact,
+            compact: append.compact,
         })
     }
 }
@@ -73,10 +71,12 @@ impl Request for AppendExchange {
         {
             return Ok(Appended::duplicate(log.revision, seq));
         }
+
         if let Some(since) = self.since {
             erasures::check(connection, &self.id, since)?;
         }
         self.expect.check(log.map(|log| log.revision))?;
+
         let len = log.map_or(self.first, |log| log.len);
         // The first exchange of a log continues nothing, also no position before it.
         if let Some(continues) = self.continues.filter(|continues| log.is_none() || continues.get() >= len) {
@@ -85,6 +85,7 @@ impl Request for AppendExchange {
         if len >= MAX_EXCHANGES {
             return Err(StoreError::backend(LogFull).into());
         }
+
         let log = match log {
             Some(log) => self.lengthen(connection, log)?,
             None => self.create(connection)?,
@@ -94,7 +95,8 @@ impl Request for AppendExchange {
             Some(ErrorCode::ConstraintViolation) => Damage::Outside.at(&self.id, len),
             _ => Failure::from(error),
         })?;
-        NotWritten::check(rows)?;
+        UnwrittenRow::check(rows)?;
+
         // The log has the exchange now, so the window may start at its position.
         let compaction = self.compact.as_ref().map(|compact| self.compact(connection, &log, compact)).transpose()?;
         Ok(Appended::stored(log.revision, Seq::new(len), compaction))
@@ -105,7 +107,7 @@ impl AppendExchange {
     /// Stores the compaction that the append carries. If the stored one is damaged, it is kept, and the exchange is
     /// stored nevertheless.
     fn compact(&self, connection: &Connection, log: &Log, compact: &Compact) -> Result<CompactOutcome, Failure> {
-        match compact::store(connection, &self.id, log, compact) {
+        match replace::store_compaction(connection, &self.id, log, compact) {
             Err(Failure::Store(StoreError::CorruptCompaction { .. })) => Ok(CompactOutcome::Kept(None)),
             outcome => outcome,
         }
@@ -115,31 +117,43 @@ impl AppendExchange {
         let sql = "INSERT INTO exchange \
                    (place, id, continues, messages, bytes, recalled_first, recalled, provenance, body) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        let (continues, recalled_first) = (self.continues.map(|seq| stored(seq.get())), self.recalled_first);
-        let (messages, bytes) = (stored(self.messages as u64), stored(self.bytes as u64));
-        let (id, recalled, provenance) = (self.exchange.as_str(), &self.recalled, &self.provenance);
-        let row = params![place, id, continues, messages, bytes, recalled_first, recalled, provenance, self.body];
-        connection.prepare_cached(sql)?.execute(row)
+        connection.prepare_cached(sql)?.execute(params![
+            place,
+            self.exchange.as_str(),
+            self.continues.map(|seq| stored(seq.get())),
+            stored(self.messages as u64),
+            stored(self.bytes as u64),
+            self.recalled_first,
+            self.recalled,
+            self.provenance,
+            self.body,
+        ])
     }
 
     fn create(&self, connection: &Connection) -> Result<Log, Failure> {
         let incarnation = Incarnation::random();
         let len = self.first + 1;
+        let [first, next, at, bytes] = [self.first, len, self.at.as_unix_millis(), self.bytes as u64].map(stored);
+
         let sql = "INSERT INTO conversation \
                    (key, incarnation, version, first, len, created_at, updated_at, bytes, labels_version) \
                    VALUES (?1, ?2, ?4, ?3, ?4, ?5, ?5, ?6, 0)";
-        let [first, next, at, bytes] = [self.first, len, self.at.as_unix_millis(), self.bytes as u64].map(stored);
         let row = params![self.id.as_str(), incarnation.as_bytes(), first, next, at, bytes];
-        NotWritten::check(connection.prepare_cached(sql)?.execute(row)?)?;
+        UnwrittenRow::check(connection.prepare_cached(sql)?.execute(row)?)?;
+
         let revision = Revision::new(incarnation, len).beginning_at(Seq::new(self.first));
         Ok(Log { id: connection.last_insert_rowid(), revision, len, bytes })
     }
 
     fn lengthen(&self, connection: &Connection, log: Log) -> Result<Log, Failure> {
-        let sql = "UPDATE conversation SET version = version + 1, len = len + 1, updated_at = max(updated_at, ?2), \
-                   bytes = bytes + ?3 WHERE id = ?1";
-        let [at, bytes] = [self.at.as_unix_millis(), self.bytes as u64].map(stored);
-        NotWritten::check(connection.prepare_cached(sql)?.execute([log.id, at, bytes])?)?;
+        let at = stored(self.at.as_unix_millis());
+        let bytes = stored(self.bytes as u64);
+
+        let sql = "UPDATE conversation \
+                   SET version = version + 1, len = len + 1, updated_at = max(updated_at, ?2), bytes = bytes + ?3 \
+                   WHERE id = ?1";
+        UnwrittenRow::check(connection.prepare_cached(sql)?.execute([log.id, at, bytes])?)?;
+
         let revision = Revision::new(log.revision.incarnation(), log.revision.version() + 1);
         let revision = revision.beginning_at(log.revision.first());
         Ok(Log { revision, len: log.len + 1, bytes: log.bytes.saturating_add(bytes), ..log })

@@ -6,11 +6,10 @@ use rusqlite::Connection;
 use tower_chat_history_core::StoreError;
 
 use crate::{
-    connection::{OpenedFile, Savepoint, Transaction},
-    error::{Replaced, TransactionFailed, is_lock},
+    connection::{DatabaseFile, LockWait, Savepoint, Transaction, rounded_up},
+    error::{Replaced, TransactionError, is_lock},
     job::{Job, JobOutcome},
     stats::Counters,
-    wait::{LockWait, rounded_up},
 };
 
 /// Runs the jobs in one transaction, each in its own savepoint, and answers them after the commit.
@@ -22,34 +21,54 @@ pub(super) fn run(
     batch: &mut Vec<Box<dyn Job>>,
     counters: &Counters,
     wait: &mut LockWait,
-    file: &OpenedFile,
+    file: &DatabaseFile,
 ) {
-    let mut write = |is_retry| {
-        let begun = begin(connection, batch, counters, wait, file)?;
-        begun.map(|transaction| transact(connection, transaction, batch, counters, file, is_retry)).transpose()
-    };
-    let written = match write(false) {
+    let mut writes = write(connection, batch, counters, wait, file, false);
+    if writes.as_ref().is_err_and(Abort::is_unreadable) {
         // Nothing was stored, so the batch can run again.
-        Err(Aborted::Unreadable) => write(true),
-        Err(Aborted::Transaction(failed)) if failed.is_unreadable() => write(true),
-        written => written,
-    };
-    match written {
+        writes = write(connection, batch, counters, wait, file, true);
+    }
+
+    match writes {
         Ok(Some(writes)) => counters.committed(writes),
         // A retry does not end with `Unreadable`: each job has its own result.
-        Ok(None) | Err(Aborted::Unreadable) => {}
-        Err(Aborted::Transaction(failed)) => fail(batch, || failed.to_store_error()),
-        Err(Aborted::Replaced(replaced)) => fail(batch, || StoreError::backend(replaced.clone())),
-        Err(Aborted::RolledBackBy(failed)) => {
-            let others = batch.iter_mut().enumerate().filter(|(index, _)| *index != failed);
-            others.for_each(|(_, job)| job.fail(StoreError::unavailable(RolledBack)));
+        Ok(None) | Err(Abort::Unreadable) => {}
+        Err(Abort::Transaction(error)) => fail(batch, || error.to_store_error()),
+        Err(Abort::Replaced(replaced)) => fail(batch, || StoreError::backend(replaced.clone())),
+        Err(Abort::RollbackBy(failed)) => {
+            for (index, job) in batch.iter_mut().enumerate() {
+                if index != failed {
+                    job.fail(StoreError::unavailable(Rollback));
+                }
+            }
         }
     }
-    batch.drain(..).for_each(Job::answer);
+
+    for job in batch.drain(..) {
+        job.answer();
+    }
+}
+
+/// Runs the jobs in one transaction. Returns the number of those that ran, or `None` if no job was left when the write
+/// lock was taken.
+fn write(
+    connection: &Connection,
+    batch: &mut Vec<Box<dyn Job>>,
+    counters: &Counters,
+    wait: &mut LockWait,
+    file: &DatabaseFile,
+    is_retry: bool,
+) -> Result<Option<u64>, Abort> {
+    match begin(connection, batch, counters, wait, file)? {
+        Some(transaction) => transact(connection, transaction, batch, counters, file, is_retry).map(Some),
+        None => Ok(None),
+    }
 }
 
 fn fail(batch: &mut [Box<dyn Job>], error: impl Fn() -> StoreError) {
-    batch.iter_mut().for_each(|job| job.fail(error()));
+    for job in batch {
+        job.fail(error());
+    }
 }
 
 /// Takes the write lock for the jobs. Each job waits until its own deadline: a job whose deadline has passed is
@@ -59,13 +78,15 @@ fn begin<'c>(
     batch: &mut Vec<Box<dyn Job>>,
     counters: &Counters,
     wait: &mut LockWait,
-    file: &OpenedFile,
-) -> Result<Option<Transaction<'c>>, Aborted> {
+    file: &DatabaseFile,
+) -> Result<Option<Transaction<'c>>, Abort> {
     loop {
         // If all callers have left, the write lock is not needed.
         batch.retain(|job| !is_skipped(job.as_ref(), counters));
+
         let began = Instant::now();
         let Some(deadline) = batch.iter().map(|job| wait.deadline(job.queued(), began)).min() else { return Ok(None) };
+
         file.check()?;
         connection.busy_timeout(rounded_up(deadline.saturating_duration_since(began)))?;
         match Transaction::immediate(connection) {
@@ -76,9 +97,9 @@ fn begin<'c>(
             Err(error) if is_lock(&error) => {
                 wait.blocked(began);
                 let now = Instant::now().max(deadline);
-                let failed = TransactionFailed::new(error);
+                let error = TransactionError::new(error);
                 for mut job in batch.extract_if(.., |job| wait.deadline(job.queued(), began) <= now) {
-                    job.fail(failed.to_store_error());
+                    job.fail(error.to_store_error());
                     job.answer();
                 }
             }
@@ -96,25 +117,35 @@ fn is_skipped(job: &dyn Job, counters: &Counters) -> bool {
 }
 
 /// The reason why nothing of a batch was stored.
-enum Aborted {
-    Transaction(TransactionFailed),
+enum Abort {
+    Transaction(TransactionError),
     /// SQLite rolled the transaction back when the job with this index failed.
-    RolledBackBy(usize),
+    RollbackBy(usize),
     /// A job could not read a page, or the file is malformed. The batch can be run once more.
     Unreadable,
     /// The file at the path is not the open one.
     Replaced(Replaced),
 }
 
-impl From<Replaced> for Aborted {
+impl Abort {
+    fn is_unreadable(&self) -> bool {
+        match self {
+            Self::Unreadable => true,
+            Self::Transaction(error) => error.is_unreadable(),
+            Self::RollbackBy(_) | Self::Replaced(_) => false,
+        }
+    }
+}
+
+impl From<Replaced> for Abort {
     fn from(replaced: Replaced) -> Self {
         Self::Replaced(replaced)
     }
 }
 
-impl From<rusqlite::Error> for Aborted {
+impl From<rusqlite::Error> for Abort {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Transaction(TransactionFailed::new(error))
+        Self::Transaction(TransactionError::new(error))
     }
 }
 
@@ -123,27 +154,29 @@ fn transact(
     transaction: Transaction<'_>,
     batch: &mut [Box<dyn Job>],
     counters: &Counters,
-    file: &OpenedFile,
+    file: &DatabaseFile,
     is_retry: bool,
-) -> Result<u64, Aborted> {
+) -> Result<u64, Abort> {
     let mut writes = 0;
     for (index, job) in batch.iter_mut().enumerate() {
         // The caller may have left while the lock was awaited.
         if is_skipped(job.as_ref(), counters) {
             continue;
         }
+
         let savepoint = Savepoint::new(connection)?;
         let outcome = job.run(connection, counters);
         if outcome == JobOutcome::Unreadable && !is_retry {
-            return Err(Aborted::Unreadable);
+            return Err(Abort::Unreadable);
         }
         // After a full disk or a failed read, SQLite may have rolled back the whole transaction and its savepoints.
         if connection.is_autocommit() {
-            return Err(Aborted::RolledBackBy(index));
+            return Err(Abort::RollbackBy(index));
         }
         savepoint.end(outcome == JobOutcome::Succeeded)?;
         writes += 1;
     }
+
     transaction.commit()?;
     // Acknowledged writes must be in the file at the path.
     file.check()?;
@@ -152,7 +185,7 @@ fn transact(
 
 #[derive(Debug, thiserror::Error)]
 #[error("the transaction was rolled back because another write in it failed")]
-struct RolledBack;
+struct Rollback;
 
 #[cfg(test)]
 mod tests {
@@ -210,7 +243,7 @@ mod tests {
     /// Runs the batch without competing locks. The current directory stands in for the database file: it is not
     /// replaced during the test.
     fn run_here(connection: &Connection, batch: &mut Vec<Box<dyn Job>>, counters: &Counters) {
-        let file = OpenedFile::at(Path::new(".")).unwrap();
+        let file = DatabaseFile::at(Path::new(".")).unwrap();
         run(connection, batch, counters, &mut LockWait::new(Duration::ZERO), &file);
     }
 
@@ -223,7 +256,8 @@ mod tests {
 
     fn run_on(connection: &Connection, steps: Vec<Step>) -> (Vec<Result<(), StoreError>>, i64, Stats) {
         let counters = Counters::default();
-        let (mut batch, mut answers): (Vec<Box<dyn Job>>, Vec<_>) = (Vec::new(), Vec::new());
+        let mut batch: Vec<Box<dyn Job>> = Vec::new();
+        let mut answers = Vec::new();
         for step in steps {
             let (reply, answer) = oneshot::channel();
             batch.push(Box::new(Task::new(step, reply)));

@@ -5,11 +5,12 @@ use tower_chat_history_core::{
     CompactionVersion, ConversationId, ForkTo, Forked, Incarnation, LabelsVersion, Revision, StoreError,
 };
 
-use super::compact;
+use super::replace;
 use crate::{
-    error::{Failure, NotWritten},
+    erasures,
+    error::{Failure, UnwrittenRow},
     job::Request,
-    read::{Damage, Log, erasures, place, tally},
+    read::{Damage, Log, count_exchanges, place},
     stats::Counters,
 };
 
@@ -42,18 +43,18 @@ impl Request for ForkLog {
         }
 
         let revision = Revision::new(self.to.incarnation, end).beginning_at(log.revision.first());
-        let (count, bytes) = tally::exchanges(connection, log.id, log.first(), end - 1)?;
+        let (count, bytes) = count_exchanges(connection, log.id, log.first(), end - 1)?;
         let number = self.create(connection, revision, bytes)?;
         let copied = self.copy_exchanges(connection, &log, end, number)?;
         // A trigger may have prevented that a row was written. A missing row is found when the copy is read.
         if copied != count {
-            return Err(StoreError::backend(NotWritten).into());
+            return Err(StoreError::backend(UnwrittenRow).into());
         }
 
         if let Some(compact) = &self.to.compact {
             let mut first = compact.clone();
             first.replaces = CompactionVersion::NONE;
-            compact::write(connection, number, &first)?;
+            replace::write_compaction(connection, number, &first)?;
         }
         Ok(Forked::new(Some(revision)))
     }
@@ -74,7 +75,7 @@ impl ForkLog {
                    VALUES (?1, ?2, ?4, ?3, ?4, ?5, ?5, ?6, ?7, ?8)";
         let incarnation = revision.incarnation();
         let row = params![id.as_str(), incarnation.as_bytes(), first, len, at, bytes, version, encoded];
-        NotWritten::check(connection.prepare_cached(sql)?.execute(row)?)?;
+        UnwrittenRow::check(connection.prepare_cached(sql)?.execute(row)?)?;
         Ok(connection.last_insert_rowid())
     }
 
@@ -89,9 +90,11 @@ impl ForkLog {
                    SELECT ?2, id, continues, messages, bytes, \
                    CASE WHEN recalled_first < ?3 THEN NULL ELSE recalled_first END, \
                    CASE WHEN recalled_first < ?3 THEN NULL ELSE recalled END, \
-                   provenance, body FROM exchange WHERE place = ?1";
+                   provenance, body \
+                   FROM exchange WHERE place = ?1";
         let mut statement = connection.prepare_cached(sql)?;
         let first = i64::try_from(log.first()).unwrap_or(i64::MAX);
+
         let mut copied = 0;
         for seq in log.first()..end {
             let rows = statement.execute([log.place(seq), place(number, seq), first]);

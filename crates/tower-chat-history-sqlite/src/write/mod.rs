@@ -2,20 +2,13 @@
 
 mod append;
 mod batch;
-mod compact;
-mod delete;
-mod derived;
-mod erase;
-mod erasures;
 mod fork;
-mod labels;
-mod prune;
 #[cfg(test)]
 mod removal_tests;
-mod truncate;
-mod upkeep;
+mod remove;
+mod replace;
 
-use std::{io, sync::Arc, thread};
+use std::{io, sync::Arc, thread, time::Instant};
 
 use crossbeam_channel::{Receiver, unbounded};
 use futures_channel::oneshot;
@@ -24,25 +17,17 @@ use tower_chat_history_core::StoreError;
 
 pub(crate) use self::{
     append::AppendExchange,
-    compact::StoreCompaction,
-    delete::{DeleteConversation, DeleteIf},
-    erase::EraseStep,
-    erasures::RecordErasure,
     fork::ForkLog,
-    labels::ReplaceLabels,
-    prune::PruneLog,
-    truncate::TruncateLog,
+    remove::{DeleteConversation, DeleteIf, EraseStep, PruneLog, TruncateLog},
+    replace::{ReplaceLabels, StoreCompaction},
 };
 use crate::{
-    command::{Upkeep, WriterCommand},
-    connection::{OpenedFile, open_reader, open_writer},
-    error::{Failure, OpenError},
-    job::{Job, ReplySender},
+    connection::{DatabaseFile, LockWait, open_reader, open_writer, rounded_up},
+    error::Failure,
+    job::{Job, ReplySender, Shared, Upkeep, UpkeepStep, WriterCommand},
+    options::{OpenError, Settings},
     read::Reader,
-    settings::Settings,
-    shared::Shared,
     stats::Counters,
-    wait::LockWait,
 };
 
 /// The largest number of jobs in one transaction. It bounds the wait of the first caller.
@@ -64,7 +49,7 @@ pub(crate) fn spawn(settings: Settings) -> io::Result<oneshot::Receiver<Result<S
 
 struct Writer {
     connection: Connection,
-    file: OpenedFile,
+    file: DatabaseFile,
     wait: LockWait,
     commands: Receiver<WriterCommand>,
     readers: Vec<thread::JoinHandle<()>>,
@@ -81,11 +66,14 @@ enum AfterBatch {
 impl Writer {
     fn open(settings: Settings) -> Result<(Self, Shared), OpenError> {
         let connection = open_writer(&settings)?;
-        let file = OpenedFile::at(&settings.file)
+        let file = DatabaseFile::at(&settings.file)
             .map_err(|error| OpenError::Sqlite { path: settings.file.clone(), source: error.into() })?;
         let counters = Arc::new(Counters::default());
+
         // The queues need no bound: each call waits for its answer, so they are no longer than the number of calls.
         let (reads, reader_commands) = unbounded();
+        let (writes, commands) = unbounded();
+
         let mut readers = Vec::with_capacity(settings.readers);
         for _ in 0..settings.readers {
             let reader = Reader {
@@ -96,10 +84,10 @@ impl Writer {
             };
             readers.push(reader.spawn(reader_commands.clone()).map_err(OpenError::Thread)?);
         }
-        let (writes, commands) = unbounded();
-        let Settings { path, readers: count, busy_timeout, .. } = settings;
-        let shared = Shared { path, readers: count, reads, writes, counters: Arc::clone(&counters) };
-        let wait = LockWait::new(busy_timeout);
+
+        let wait = LockWait::new(settings.busy_timeout);
+        let counted = Arc::clone(&counters);
+        let shared = Shared { path: settings.path, readers: settings.readers, reads, writes, counters: counted };
         Ok((Self { connection, file, wait, commands, readers, counters }, shared))
     }
 
@@ -110,15 +98,10 @@ impl Writer {
             // The batch has all calls that arrived while the previous one was written. It does not wait for more.
             let next = collect(std::iter::once(first).chain(self.commands.try_iter()), &mut batch);
             batch::run(&self.connection, &mut batch, &self.counters, &mut self.wait, &self.file);
+
             match next {
                 AfterBatch::Nothing => {}
-                AfterBatch::Upkeep(Upkeep { step, queued, reply }) => {
-                    // The caller may have dropped its future.
-                    if !reply.is_canceled() {
-                        let done = upkeep::run(&self.connection, &self.file, &self.wait, step, queued);
-                        drop(reply.send(done.map_err(Into::into)));
-                    }
-                }
+                AfterBatch::Upkeep(upkeep) => self.keep_up(upkeep),
                 AfterBatch::Close(reply) => {
                     let (closed, commands) = self.close();
                     drop(reply.send(closed));
@@ -129,6 +112,58 @@ impl Writer {
             }
         }
         drop(self.close());
+    }
+
+    /// Runs the step and answers it, unless the caller has dropped its future.
+    fn keep_up(&self, upkeep: Upkeep) {
+        if !upkeep.reply.is_canceled() {
+            let done = self.run_upkeep(upkeep.step, upkeep.queued);
+            drop(upkeep.reply.send(done.map_err(Into::into)));
+        }
+    }
+
+    fn run_upkeep(&self, step: UpkeepStep, queued: Instant) -> Result<(), Failure> {
+        self.file.check()?;
+        match step {
+            UpkeepStep::Checkpoint => self.checkpoint(queued),
+            UpkeepStep::Scrub => {
+                self.vacuum(queued)?;
+                // The step before may have taken longer than a call waits for a lock.
+                self.checkpoint(Instant::now())?;
+                Ok(self.file.check()?)
+            }
+        }
+    }
+
+    /// Moves the content of the write-ahead log into the database, and truncates the log to 0 bytes.
+    fn checkpoint(&self, queued: Instant) -> Result<(), Failure> {
+        self.limit_wait(queued)?;
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let busy = self.connection.query_row(sql, [], |row| row.get::<_, bool>(0))?;
+        if busy { Err(StoreError::unavailable(CheckpointBusy).into()) } else { Ok(()) }
+    }
+
+    /// Writes the database anew, with only the rows that it has. The setting `secure_delete` does not overwrite
+    /// everything: when rows move between pages, copies stay behind in the unused parts of the old pages.
+    fn vacuum(&self, queued: Instant) -> Result<(), Failure> {
+        self.limit_wait(queued)?;
+
+        // SQLite makes a copy first. In memory, a large database would need as much memory as it has bytes. The copy
+        // has no deleted text.
+        self.connection.pragma_update(None, "temp_store", "file")?;
+        let done = self.connection.execute_batch("VACUUM");
+        let restored = self.connection.pragma_update(None, "temp_store", "memory");
+
+        // If both failed, the cause is the first one.
+        done?;
+        Ok(restored?)
+    }
+
+    /// Lets the connection wait for a lock for as long as a call may that was queued at this time.
+    fn limit_wait(&self, queued: Instant) -> rusqlite::Result<()> {
+        let now = Instant::now();
+        let left = self.wait.deadline(queued, now).saturating_duration_since(now);
+        self.connection.busy_timeout(rounded_up(left))
     }
 
     /// Waits for the readers, so that this connection is the last one, and closes it: SQLite then empties the
@@ -157,3 +192,7 @@ fn collect(commands: impl Iterator<Item = WriterCommand>, batch: &mut Vec<Box<dy
     }
     AfterBatch::Nothing
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("the write-ahead log was not emptied, because another process uses it")]
+struct CheckpointBusy;

@@ -46,8 +46,8 @@ fn instructions(exchanges: u64) -> u64 {
     connection.progress_handler(1, Some(count)).unwrap();
     let [first, second, third] = ids;
     run(&connection, &TruncateLog { id: first, expect: truncated, from: Seq::new(1), keep: None });
-    let (incarnation, keep) = (erased.incarnation(), PruneTo::LastTurns(1));
-    run(&connection, &PruneLog { id: second, incarnation, keep, derived: Derived::Erase });
+    let incarnation = erased.incarnation();
+    run(&connection, &PruneLog { id: second, incarnation, keep: PruneTo::LastTurns(1), derived: Derived::Erase });
     run(&connection, &DeleteConversation { id: third });
     let counted = counted.load(Relaxed);
     let left: i64 = connection.query_row("SELECT count(*) FROM exchange", [], |row| row.get(0)).unwrap();
@@ -58,7 +58,8 @@ fn instructions(exchanges: u64) -> u64 {
 #[test]
 fn the_cost_of_a_removal_is_linear() {
     const FEW: u64 = 200;
-    let (few, many) = (instructions(FEW), instructions(8 * FEW));
+    let few = instructions(FEW);
+    let many = instructions(8 * FEW);
     assert!(few > 3 * FEW, "{few} instructions for three removals of {FEW} exchanges");
     // Eight times as many would take 64 times as many instructions if the cost were quadratic.
     assert!(many < few * 9, "{few} {many}");

@@ -161,8 +161,8 @@ impl Element {
         index.opens = self.known.call.iter().map(opened).collect();
         index.answers = self.results().iter().map(Outcome::call).collect();
         index.bound = self.bound();
-        index.says_nothing = self.says_nothing();
-        index.is_rewritten = !index.says_nothing && self.has_empty_field();
+        index.is_blank = self.says_nothing();
+        index.is_rewritten = !index.is_blank && self.has_empty_field();
         index.restarts = self.known.compacts && self.known.sealed.is_some();
         index
     }

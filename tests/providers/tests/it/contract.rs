@@ -107,7 +107,7 @@ impl Dialect for Faulty {
         }
         match self.fault {
             Fault::UnknownIsUser if matches!(index.role, Role::Other(_)) => index.role = Role::User,
-            Fault::SaysNothing => index.says_nothing = true,
+            Fault::SaysNothing => index.is_blank = true,
             Fault::UserCalls if index.role == Role::Assistant => index.role = Role::User,
             Fault::ResultsClose => index.closes = Closes::Always,
             Fault::IndexChanges => index.is_rewritten = self.count().is_power_of_two(),

@@ -9,13 +9,11 @@ use super::{
 use crate::{
     compaction::{Compaction, CompactionVersion, Cut, Cuts, Summary},
     digest::Digest,
-    exchange::{TokenCounts, Usage},
-    exchange_id::ExchangeId,
+    exchange::{ExchangeId, Timestamp, TokenCounts, Usage},
     metadata::Metadata,
     profile::Profile,
     provenance::{Origin, PromptDigests},
     seq::Seq,
-    timestamp::Timestamp,
 };
 
 fn full() -> Exchange {

@@ -1,9 +1,12 @@
-//! The properties of a message that history needs, in all dialects.
+//! The properties of a message that history needs, in all dialects: its index, its calls and its parts.
 
-use std::ops::Range;
+use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 
-use super::{CallId, ToolCall};
-use crate::{json, memory::block, message::PartKinds, role::Role};
+use crate::{
+    json,
+    memory::{block, shared},
+    message::{Message, Role},
+};
 
 /// The properties of a message that history needs. A [dialect](super::Dialect) reads them from the message's JSON in
 /// one pass, once.
@@ -30,7 +33,7 @@ pub struct Index {
     /// The conditions under which the message may be sent as it is.
     pub bound: Bound,
     /// `true` if providers refuse the message because it says nothing: for example a reply without text and calls.
-    pub says_nothing: bool,
+    pub is_blank: bool,
     /// `true` if [`Dialect::sendable`](super::Dialect::sendable) changes the message.
     pub is_rewritten: bool,
     /// `true` if the message stands for everything before it, such as a compaction that the provider made. A prompt
@@ -123,7 +126,7 @@ impl Index {
             server_calls: Box::default(),
             server_results: Box::default(),
             bound: Bound::NONE,
-            says_nothing: false,
+            is_blank: false,
             is_rewritten: false,
             restarts: false,
             part_kinds: None,
@@ -145,8 +148,13 @@ impl Index {
             _ => 0,
         };
         let name = self.chat.name.as_ref().map_or(0, |name| block(name.len()));
-        let ids = |ids: &[CallId]| block(size_of_val(ids)) + ids.iter().map(CallId::memory).sum::<usize>();
-        let ids: usize = [&self.answers, &self.server_calls, &self.server_results].into_iter().map(|it| ids(it)).sum();
+
+        let mut ids = 0;
+        for list in [&self.answers, &self.server_calls, &self.server_results] {
+            ids += block(size_of_val::<[CallId]>(list));
+            ids += list.iter().map(CallId::memory).sum::<usize>();
+        }
+
         role + name + ids + self.opens.iter().map(ToolCall::memory).sum::<usize>()
     }
 }
@@ -176,5 +184,298 @@ impl ContentPlace {
     pub(crate) fn of(content: &str, start: usize) -> Self {
         let is_plain_text = content.starts_with('"') && !json::has_escapes(content);
         Self { range: start..start + content.len(), is_plain_text }
+    }
+}
+
+/// A space of call ids. Some dialects have several kinds of calls, and results are matched within one kind only: a
+/// function call and a custom call may then have the same id. Each dialect numbers its spaces itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Space(pub u8);
+
+impl Space {
+    /// The only space of chat completions.
+    pub const DEFAULT: Self = Self(0);
+}
+
+/// The id of a call within its [space](Space). Cloning only increments a reference count.
+///
+/// Providers reuse ids, so an id is unique only within its round.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct CallId {
+    space: Space,
+    id: Arc<str>,
+}
+
+impl CallId {
+    /// Creates the id of a call in this space.
+    #[must_use]
+    pub fn new(space: Space, id: impl Into<Arc<str>>) -> Self {
+        Self { space, id: id.into() }
+    }
+
+    /// Returns the space.
+    #[must_use]
+    pub const fn space(&self) -> Space {
+        self.space
+    }
+
+    /// Returns the id as the provider wrote it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        shared(self.id.len())
+    }
+}
+
+impl AsRef<str> for CallId {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl fmt::Debug for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.space {
+            Space::DEFAULT => self.id.fmt(f),
+            Space(space) => write!(f, "{space}/{:?}", self.id),
+        }
+    }
+}
+
+/// A call of a tool by the model, which waits for a result.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    id: CallId,
+    name: Box<str>,
+    arguments: Box<str>,
+    custom: bool,
+}
+
+impl ToolCall {
+    /// Creates a call of the function `name` with these arguments.
+    #[must_use]
+    pub fn new(id: CallId, name: impl Into<Box<str>>, arguments: impl Into<Box<str>>) -> Self {
+        Self { id, name: name.into(), arguments: arguments.into(), custom: false }
+    }
+
+    /// Makes this the call of a custom tool, whose input is free text.
+    #[must_use]
+    pub const fn custom(mut self) -> Self {
+        self.custom = true;
+        self
+    }
+
+    /// Returns the id that the result must name. Providers reuse ids, so it is unique only within its message.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    /// Returns the id with its space.
+    #[must_use]
+    pub const fn call_id(&self) -> &CallId {
+        &self.id
+    }
+
+    /// Returns the name of the function or custom tool.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the arguments as the model wrote them: usually, but not always, the text of a JSON object.
+    #[must_use]
+    pub fn arguments(&self) -> &str {
+        &self.arguments
+    }
+
+    /// Returns `true` if this calls a custom tool, whose input is free text, and `false` for a function.
+    #[must_use]
+    pub const fn is_custom(&self) -> bool {
+        self.custom
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        block(size_of::<Self>()) + self.id.memory() + block(self.name().len()) + block(self.arguments().len())
+    }
+}
+
+impl fmt::Debug for ToolCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolCall").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A part of a message. [`Message::parts`](crate::Message::parts) visits all of them, in order.
+///
+/// `Debug` shows sizes, not text.
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Part<'a> {
+    /// The name of the participant.
+    Name(&'a str),
+    /// A text that was said.
+    Text(Cow<'a, str>),
+    /// The text with which the model refused.
+    Refusal(Cow<'a, str>),
+    /// Readable reasoning of the model.
+    Reasoning(Cow<'a, str>),
+    /// Data that only the provider can read, such as a signature or encrypted reasoning. The value is its size in
+    /// bytes.
+    Sealed(usize),
+    /// A call that waits for a result.
+    Call(&'a ToolCall),
+    /// A call of another form: the function's name, and its arguments.
+    OtherCall {
+        /// The name.
+        name: Cow<'a, str>,
+        /// The arguments.
+        arguments: Cow<'a, str>,
+    },
+    /// The text of a call's result. The result of one call can be several such parts.
+    Result {
+        /// The call.
+        call: &'a CallId,
+        /// The text.
+        text: Cow<'a, str>,
+    },
+    /// A part that is not text.
+    Media {
+        /// The kind of data.
+        media: Media,
+        /// The type as the format names it.
+        kind: Cow<'a, str>,
+        /// The words in it, if they are known, such as the transcript of audio.
+        words: Option<Cow<'a, str>>,
+        /// The data itself, if the message has it: base64, or a URL that begins with `data:`. Its size is a measure of
+        /// the tokens of a document, and the header of an image has the image's size in pixels.
+        data: Option<Cow<'a, str>>,
+    },
+    /// A part of another kind.
+    Other {
+        /// The type as the format names it. It is empty if there is none.
+        kind: Cow<'a, str>,
+        /// The text if the part has one, and otherwise its JSON.
+        text: Cow<'a, str>,
+    },
+}
+
+/// A kind of part that is not text. Its size in bytes is no measure of its tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Media {
+    /// An image that the model sees in low detail.
+    ImageLowDetail,
+    /// An image.
+    Image,
+    /// Audio.
+    Audio,
+    /// A video.
+    Video,
+    /// A file or a document.
+    File,
+}
+
+impl fmt::Debug for Part<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(text) => write!(f, "Name({} bytes)", text.len()),
+            Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
+            Self::Refusal(text) => write!(f, "Refusal({} bytes)", text.len()),
+            Self::Reasoning(text) => write!(f, "Reasoning({} bytes)", text.len()),
+            Self::Other { text, .. } => write!(f, "Other({} bytes)", text.len()),
+            Self::OtherCall { arguments, .. } => write!(f, "OtherCall({} bytes)", arguments.len()),
+            Self::Result { call, text } => write!(f, "Result({call:?}, {} bytes)", text.len()),
+            Self::Sealed(bytes) => write!(f, "Sealed({bytes} bytes)"),
+            Self::Call(call) => call.fmt(f),
+            Self::Media { media, .. } => media.fmt(f),
+        }
+    }
+}
+
+/// The kinds of [parts](Part) that a message has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PartKinds {
+    /// `true` if there is a part with [`Part::Reasoning`] or [`Part::Sealed`].
+    pub has_reasoning: bool,
+    /// `true` if there is a part with [`Part::Media`].
+    pub has_media: bool,
+}
+
+impl PartKinds {
+    /// Notes the kind of this part, if it is one of those above.
+    pub const fn add(&mut self, part: &Part<'_>) {
+        match part {
+            Part::Reasoning(_) | Part::Sealed(_) => self.has_reasoning = true,
+            Part::Media { .. } => self.has_media = true,
+            _ => {}
+        }
+    }
+}
+
+impl Message {
+    /// Returns the kinds of parts that the message has: those in its [index](Index::part_kinds), or those of its
+    /// parts, which are then read once for all clones. As long as the [dialect](Self::dialect) is not known, there are
+    /// none.
+    #[inline]
+    #[must_use]
+    pub fn part_kinds(&self) -> PartKinds {
+        self.index().part_kinds.unwrap_or_else(|| self.kinds_of_parts())
+    }
+
+    fn kinds_of_parts(&self) -> PartKinds {
+        let Some(dialect) = self.dialect() else { return PartKinds::default() };
+        *self.0.part_kinds.get_or_init(|| {
+            let mut kinds = PartKinds::default();
+            dialect.parts(self, &mut |part| kinds.add(&part));
+            kinds
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{AnthropicMessages, ChatCompletions, OpenAiResponses};
+
+    const NONE: PartKinds = PartKinds { has_reasoning: false, has_media: false };
+    const REASONING: PartKinds = PartKinds { has_reasoning: true, ..NONE };
+    const MEDIA: PartKinds = PartKinds { has_media: true, ..NONE };
+
+    #[test]
+    fn reasoning_and_media_are_found_in_every_dialect() {
+        let image = r#"{"type":"image","source":{"type":"url","url":"https://x.test/a.png"}}"#;
+        let thinking = r#"{"type":"thinking","thinking":"t","signature":"s"}"#;
+        let messages = |json: &str| Message::in_dialect(&AnthropicMessages, json).unwrap().part_kinds();
+        let with = |blocks: &str| messages(&format!(r#"{{"role":"assistant","content":[{blocks}]}}"#));
+        assert_eq!(messages(r#"{"role":"user","content":"thinking, image"}"#), NONE);
+        assert_eq!(with(thinking), REASONING);
+        assert_eq!(with(image), MEDIA);
+        assert_eq!(with(&format!("{thinking},{image}")), PartKinds { has_reasoning: true, has_media: true });
+
+        let responses = |json| Message::in_dialect(&OpenAiResponses, json).unwrap().part_kinds();
+        assert_eq!(responses(r#"{"type":"reasoning","summary":[],"encrypted_content":"x"}"#), REASONING);
+        assert_eq!(
+            responses(r#"{"role":"user","content":[{"type":"input_image","image_url":"https://x.test/a.png"}]}"#),
+            MEDIA
+        );
+
+        let chat = |json| Message::in_dialect(&ChatCompletions, json).unwrap().part_kinds();
+        assert_eq!(chat(r#"{"role":"assistant","content":"reasoning"}"#), NONE);
+        assert_eq!(chat(r#"{"role":"assistant","content":"a","reasoning_content":"r"}"#), REASONING);
+        assert_eq!(chat(r#"{"role":"assistant","audio":{"id":"x"}}"#), MEDIA);
+    }
+
+    #[test]
+    fn the_kinds_are_read_again_when_the_dialect_becomes_known() {
+        let json = r#"{"type":"reasoning","summary":[],"encrypted_content":"x"}"#;
+        let message = Message::unread(json.into());
+        assert_eq!(message.part_kinds(), NONE);
+        message.read_in(&OpenAiResponses).unwrap();
+        assert_eq!(message.part_kinds(), REASONING);
     }
 }

@@ -2,34 +2,28 @@
 
 mod anthropic;
 mod cache_control;
-mod call;
 mod chat;
 mod index;
-mod name;
-mod part;
 mod responses;
 mod statement;
 
-use std::fmt;
+use std::{borrow::Cow, fmt, ptr};
 
-pub(crate) use self::chat::{plain_index, plain_index_at_start, plain_json, sound_calls, tool_index, tool_json};
-pub(crate) use self::statement::Place;
+use serde::{Deserialize, Serialize};
+
 pub use self::{
     anthropic::AnthropicMessages,
-    call::{CallId, Space, ToolCall},
     chat::{ChatCompletions, Content, ForeignShape},
-    index::{Bound, Closes, Index},
-    name::{DialectName, DialectNameError},
-    part::{Media, Part},
+    index::{Bound, CallId, Closes, Index, Media, Part, PartKinds, Space, ToolCall},
     responses::OpenAiResponses,
     statement::{Expressed, LeftOut, Source, StatedCall, StatedContent, StatedId, Statement},
 };
-use crate::{
-    digest::Digest,
-    message::{Message, MessageError},
-    provenance::Origin,
-    role::Role,
+pub(crate) use self::{
+    chat::{plain_index, plain_index_at_start, plain_json, sound_calls, tool_index, tool_json},
+    statement::Place,
 };
+use super::{Message, MessageError, Role};
+use crate::{digest::Digest, provenance::Origin};
 
 /// The message format of a provider's API.
 ///
@@ -192,8 +186,101 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     }
 }
 
+/// Returns `true` if two values of an origin are the same, as far as they are known.
+fn agree(one: Option<&str>, other: Option<&str>) -> bool {
+    one.zip(other).is_none_or(|(one, other)| one == other)
+}
+
 /// Returns the dialect with this name, if this crate has it.
 pub(crate) fn known(name: &DialectName) -> Option<&'static dyn Dialect> {
     let known: [&'static dyn Dialect; 3] = [&ChatCompletions, &AnthropicMessages, &OpenAiResponses];
     known.into_iter().find(|dialect| dialect.name() == name.as_str())
+}
+
+/// The name of a [dialect](Dialect), which every stored exchange has.
+///
+/// A name has 1 to 64 bytes of visible ASCII. The default is that of [`ChatCompletions`].
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct DialectName(Cow<'static, str>);
+
+impl DialectName {
+    /// The maximum length of a name, in bytes.
+    pub const MAX_LEN: usize = 64;
+
+    /// The name of [`ChatCompletions`].
+    pub const CHAT_COMPLETIONS: Self = Self(Cow::Borrowed(ChatCompletions::NAME));
+
+    /// Returns the name of a dialect.
+    #[must_use]
+    pub fn of(dialect: &dyn Dialect) -> Self {
+        Self(Cow::Borrowed(dialect.name()))
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns `true` if this is the given name.
+    #[inline]
+    #[must_use]
+    pub fn is(&self, name: &str) -> bool {
+        // Most names are the same constant. Its address is compared faster than its text.
+        ptr::eq(self.as_str(), name) || self.as_str() == name
+    }
+
+    /// Returns `true` if this is the name of chat completions.
+    #[must_use]
+    pub fn is_chat_completions(&self) -> bool {
+        self.0 == ChatCompletions::NAME
+    }
+
+    /// Returns `true` if this crate has the dialect. Messages in it have their [index](crate::Index) from the
+    /// beginning.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        known(self).is_some()
+    }
+}
+
+impl Default for DialectName {
+    fn default() -> Self {
+        Self::CHAT_COMPLETIONS
+    }
+}
+
+impl fmt::Debug for DialectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for DialectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for DialectName {
+    type Error = DialectNameError;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        let legal = !name.is_empty() && name.len() <= Self::MAX_LEN && name.bytes().all(|b| b.is_ascii_graphic());
+        if legal { Ok(Self(name.into())) } else { Err(DialectNameError { len: name.len() }) }
+    }
+}
+
+impl From<DialectName> for String {
+    fn from(name: DialectName) -> Self {
+        name.0.into_owned()
+    }
+}
+
+/// The error for an invalid name of a dialect.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid dialect name: expected 1 to {max} bytes of visible ASCII, got {len} bytes", max = DialectName::MAX_LEN)]
+pub struct DialectNameError {
+    len: usize,
 }

@@ -48,26 +48,33 @@ const fn kind(statement: &Statement<'_>) -> u8 {
 }
 
 fn id(id: &StatedId<'_>) -> String {
-    let is_legal = |id: &str| {
-        id.len() <= MAX_ID && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
-    };
-    quoted(&id.unique(is_legal))
+    quoted(&id.unique(is_legal_id))
+}
+
+fn is_legal_id(id: &str) -> bool {
+    id.len() <= MAX_ID && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
 /// Returns the blocks of a reply: its texts, and then its calls.
 fn reply(statements: &[Statement<'_>]) -> Vec<String> {
-    let text = |statement: &Statement<'_>| match statement {
-        Statement::Model(words) => text(words),
-        _ => None,
-    };
-    let call = |statement: &Statement<'_>| match statement {
-        Statement::Call(call) => {
-            let (id, name, input) = (id(&call.id), quoted(&call.name()), call.arguments());
-            Some(format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#))
+    let mut blocks = Vec::new();
+    let mut calls = Vec::new();
+
+    for statement in statements {
+        match statement {
+            Statement::Model(words) => blocks.extend(text(words)),
+            Statement::Call(call) => {
+                let id = id(&call.id);
+                let name = quoted(&call.name());
+                let input = call.arguments();
+                calls.push(format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#));
+            }
+            _ => {}
         }
-        _ => None,
-    };
-    statements.iter().filter_map(text).chain(statements.iter().filter_map(call)).collect()
+    }
+
+    blocks.append(&mut calls);
+    blocks
 }
 
 /// Returns the block of a text, or `None` for white space, which the API does not count as a text.
@@ -78,11 +85,10 @@ fn text(words: &str) -> Option<String> {
 /// Returns the message for what the user says, or for an instruction. It is said by the user, too, because a system
 /// message may stand only in few places of the list.
 fn user(statement: &Statement<'_>, left_out: &mut LeftOut) -> Option<String> {
-    let plain = |words: &str| format!(r#"{{"role":"user","content":{}}}"#, quoted(words));
     match statement {
-        Statement::Instruction(words) => (!words.trim().is_empty()).then(|| plain(words)),
+        Statement::Instruction(words) => user_text(words),
         Statement::User(content) => match content.as_slice() {
-            [StatedContent::Text(words)] => (!words.trim().is_empty()).then(|| plain(words)),
+            [StatedContent::Text(words)] => user_text(words),
             content => {
                 let blocks: Vec<String> = content.iter().filter_map(|content| block(content, left_out)).collect();
                 (!blocks.is_empty()).then(|| format!(r#"{{"role":"user","content":[{}]}}"#, blocks.join(",")))
@@ -90,6 +96,10 @@ fn user(statement: &Statement<'_>, left_out: &mut LeftOut) -> Option<String> {
         },
         _ => None,
     }
+}
+
+fn user_text(words: &str) -> Option<String> {
+    (!words.trim().is_empty()).then(|| format!(r#"{{"role":"user","content":{}}}"#, quoted(words)))
 }
 
 /// Returns the block of a text, an image or a document. Anything else becomes a text.
@@ -102,15 +112,12 @@ fn block(content: &StatedContent<'_>, left_out: &mut LeftOut) -> Option<String> 
 
 fn media_block(content: &StatedContent<'_>) -> Option<String> {
     let StatedContent::Media { media, source, name } = content else { return None };
-    let base64 = |kind: &str, base64: &str| {
-        format!(r#"{{"type":"base64","media_type":{},"data":{}}}"#, quoted(kind), quoted(base64))
-    };
     let (block, source) = match (media, source) {
         (Media::Image | Media::ImageLowDetail, Source::Data { kind, base64: data }) => {
-            IMAGES.contains(&&**kind).then(|| ("image", base64(kind, data)))?
+            IMAGES.contains(&&**kind).then(|| ("image", base64_source(kind, data)))?
         }
         (Media::File, Source::Data { kind, base64: data }) => {
-            (kind == "application/pdf").then(|| ("document", base64(kind, data)))?
+            (kind == "application/pdf").then(|| ("document", base64_source(kind, data)))?
         }
         (Media::Image | Media::ImageLowDetail, Source::Url(url)) => ("image", of_url(url)?),
         (Media::File, Source::Url(url)) if is_pdf(url) => ("document", of_url(url)?),
@@ -119,6 +126,10 @@ fn media_block(content: &StatedContent<'_>) -> Option<String> {
     let title = name.as_ref().filter(|_| block == "document" && !name.as_deref().unwrap_or_default().is_empty());
     let title = title.map_or_else(String::new, |title| format!(r#","title":{}"#, quoted(title)));
     Some(format!(r#"{{"type":"{block}","source":{source}{title}}}"#))
+}
+
+fn base64_source(kind: &str, base64: &str) -> String {
+    format!(r#"{{"type":"base64","media_type":{},"data":{}}}"#, quoted(kind), quoted(base64))
 }
 
 /// Returns the source with this URL. The API fetches only what is encrypted on its way.
@@ -133,19 +144,24 @@ fn is_pdf(url: &str) -> bool {
 
 fn result(statement: &Statement<'_>, left_out: &mut LeftOut) -> String {
     let Statement::Result { call, content, is_error } = statement else { return String::new() };
-    let is_said = |content: &&StatedContent<'_>| !matches!(content, StatedContent::Text(text) if text.is_empty());
-    let said: Vec<&StatedContent<'_>> = content.iter().filter(is_said).collect();
+    let mut said: Vec<&StatedContent<'_>> = content.iter().collect();
+    said.retain(|content| !matches!(content, StatedContent::Text(text) if text.is_empty()));
+
     let content = match said.as_slice() {
         [] => quoted(if *is_error { FAILED } else { "" }),
         [StatedContent::Text(words)] => quoted(words),
         said => {
-            let block = |content: &&StatedContent<'_>| match content {
-                StatedContent::Text(words) => format!(r#"{{"type":"text","text":{}}}"#, quoted(words)),
-                media => block(media, left_out).unwrap_or_default(),
-            };
-            format!("[{}]", said.iter().map(block).collect::<Vec<_>>().join(","))
+            let mut blocks = Vec::new();
+            for content in said {
+                blocks.push(match content {
+                    StatedContent::Text(words) => format!(r#"{{"type":"text","text":{}}}"#, quoted(words)),
+                    media => block(media, left_out).unwrap_or_default(),
+                });
+            }
+            format!("[{}]", blocks.join(","))
         }
     };
+
     let error = if *is_error { r#","is_error":true"# } else { "" };
     format!(r#"{{"type":"tool_result","tool_use_id":{},"content":{content}{error}}}"#, id(call))
 }

@@ -32,14 +32,20 @@ impl AnthropicMessages {
     /// Returns the number of marks for the cache in the blocks of a message, also in the blocks of their contents.
     #[must_use]
     pub fn cache_marks(message: &Message) -> usize {
-        let marks = |json: &str| usize::from(Object::read(json).is_some_and(|block| block.get(NAME).is_some()));
-        let of_block = |block: &Block<'_>| {
-            let inner = Object::read(block.json).filter(|_| block.levels() > 1);
-            let inner = inner.and_then(|block| block.entries("content")).unwrap_or_default();
-            marks(block.json) + inner.into_iter().map(marks).sum::<usize>()
-        };
-        let element = Element::read(message.json()).ok().filter(|_| may_have_some(message.json()));
-        element.map_or(0, |element| element.blocks.iter().map(of_block).sum())
+        if !may_have_some(message.json()) {
+            return 0;
+        }
+        let Ok(element) = Element::read(message.json()) else { return 0 };
+
+        let mut marks = 0;
+        for block in &element.blocks {
+            marks += usize::from(has_mark(block.json));
+            if block.levels() > 1 {
+                let inner = Object::read(block.json).and_then(|block| block.entries("content")).unwrap_or_default();
+                marks += inner.into_iter().filter(|json| has_mark(json)).count();
+            }
+        }
+        marks
     }
 
     /// Returns the JSON of a message without marks for the cache, or `None` if it has none. Nothing else changes. A
@@ -56,14 +62,22 @@ impl AnthropicMessages {
     }
 }
 
+fn has_mark(json: &str) -> bool {
+    Object::read(json).is_some_and(|block| block.get(NAME).is_some())
+}
+
 impl Block<'_> {
     /// Returns the number of levels at which the block can have marks. The content of a result has blocks, and so has
     /// that of some other blocks, such as `search_result`.
     pub(super) fn levels(&self) -> usize {
-        let can_have_blocks =
-            matches!(self.kind, Kind::ServerResult(_) | Kind::Other { .. }) && may_have_some(self.json);
-        let has_blocks = || Object::read(self.json).is_some_and(|block| block.entries("content").is_some());
-        if self.kind.is_result() || can_have_blocks && has_blocks() { 3 } else { 1 }
+        let has_blocks = match self.kind {
+            Kind::Result(_) | Kind::Orphan => true,
+            Kind::ServerResult(_) | Kind::Other { .. } if may_have_some(self.json) => {
+                Object::read(self.json).is_some_and(|block| block.entries("content").is_some())
+            }
+            _ => false,
+        };
+        if has_blocks { 3 } else { 1 }
     }
 }
 

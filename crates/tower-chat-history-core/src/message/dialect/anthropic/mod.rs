@@ -1,26 +1,20 @@
 //! Anthropic Messages, the format of Anthropic's API, which other providers offer as well.
 
-mod change;
 mod element;
 mod express;
 mod marks;
 mod parts;
-mod result;
-mod sent;
-mod server_tools;
-mod source;
 mod statements;
 #[cfg(test)]
 mod tests;
 
-use self::element::Element;
-use super::{Bound, CallId, Dialect, Expressed, Index, LeftOut, Part, Statement};
+use self::element::{Element, Kind, SentBlock, settled_blocks, without_last_thinking};
+use super::{Bound, CallId, Dialect, Expressed, Index, LeftOut, Part, Statement, agree};
 use crate::{
     digest::Digest,
-    json::quoted,
-    message::{Message, MessageError},
+    json::{Object, quoted},
+    message::{Message, MessageError, Role},
     provenance::Origin,
-    role::Role,
 };
 
 /// The result of a call that was abandoned. It is constant, so that it never changes a part of a prompt that was
@@ -51,7 +45,7 @@ const ABANDONED: &str = "[no result: this call was abandoned]";
 /// - A failed result (`is_error`) without content gets a constant text.
 /// - A `tool_use` without an id or a name, and a `tool_result` that names no call, are left out.
 ///
-/// A message of which nothing is left [says nothing](Index::says_nothing).
+/// A message of which nothing is left [is blank](Index::is_blank).
 ///
 /// # Tools of the provider
 ///
@@ -103,21 +97,22 @@ impl Dialect for AnthropicMessages {
     }
 
     fn abandoned(&self, call: &CallId) -> String {
-        let (id, text) = (quoted(call.as_str()), quoted(ABANDONED));
+        let id = quoted(call.as_str());
+        let text = quoted(ABANDONED);
         let result = format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{text},"is_error":true}}"#);
         format!(r#"{{"role":"user","content":[{result}]}}"#)
     }
 
     fn cleared(&self, message: &Message, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<String> {
-        change::cleared(message.json(), clears, placeholder)
+        cleared(message.json(), clears, placeholder)
     }
 
     fn answering(&self, message: &Message, kept: &[CallId]) -> Option<String> {
-        change::answering(message.json(), kept)
+        answering(message.json(), kept)
     }
 
     fn settled(&self, message: &Message, calls: &[CallId], results: &[CallId]) -> Option<String> {
-        change::settled(message.json(), calls, results)
+        settled(message.json(), calls, results)
     }
 
     /// Returns `true` for `pause_turn`. The API continues a paused reply if the reply is the last message.
@@ -132,17 +127,17 @@ impl Dialect for AnthropicMessages {
 
     /// Returns the message without signed thinking, redacted thinking, compactions, and other signed blocks.
     fn unbound(&self, message: &Message) -> Option<String> {
-        change::without(message.json(), Bound::can_be_removed)
+        without(message.json(), Bound::can_be_removed)
     }
 
     /// Returns the message without signed thinking, redacted thinking, and other signed blocks. Compactions stay.
     fn unbound_from_prompt(&self, message: &Message) -> Option<String> {
-        change::without(message.json(), |bound| bound.to_prefix)
+        without(message.json(), |bound| bound.to_prefix)
     }
 
     /// Returns the message without the blocks that the API refuses.
     fn sendable(&self, message: &Message) -> String {
-        change::sendable(message.json())
+        sendable(message.json())
     }
 
     /// Returns the digest of the message without `cache_control`, because the provider does not compare it. The digest
@@ -163,9 +158,82 @@ impl Dialect for AnthropicMessages {
     /// Returns `true` if provider and account are the same, as far as they are known. Thinking is valid on all routes
     /// of a provider, and the API ignores that of other models.
     fn reads(&self, made_by: &Origin, reader: &Origin) -> bool {
-        let agree = |one: &Option<String>, other: &Option<String>| {
-            one.as_ref().zip(other.as_ref()).is_none_or(|(one, other)| one == other)
-        };
-        agree(&made_by.provider, &reader.provider) && agree(&made_by.account, &reader.account)
+        agree(made_by.provider.as_deref(), reader.provider.as_deref())
+            && agree(made_by.account.as_deref(), reader.account.as_deref())
     }
+}
+
+/// Returns the message with this text as the content of those results for which `clears` returns `true`. Returns `None`
+/// if there are none.
+fn cleared(json: &str, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<String> {
+    let element = Element::read(json).ok()?;
+    let placeholder = quoted(placeholder);
+    let mut is_cleared = false;
+    let blocks: Vec<String> = element
+        .blocks
+        .iter()
+        .map(|block| match &block.kind {
+            Kind::Result(call) if clears(call) => {
+                is_cleared = true;
+                Object::read(block.json).map_or_else(|| block.json.to_owned(), |it| it.with("content", &placeholder))
+            }
+            _ => block.json.to_owned(),
+        })
+        .collect();
+    is_cleared.then(|| element.with_blocks(blocks.iter().map(String::as_str)))
+}
+
+/// Returns the message with only the results of these calls, or `None` if nothing is left.
+fn answering(json: &str, kept: &[CallId]) -> Option<String> {
+    let element = Element::read(json).ok()?;
+    // Both lists have the same order. Of several results of one call, the first ones are kept.
+    let mut kept = kept.iter().peekable();
+    let blocks = element.blocks.iter().filter(|block| match &block.kind {
+        Kind::Result(call) => kept.next_if(|id| *id == call).is_some(),
+        _ => true,
+    });
+    let blocks: Vec<&str> = blocks.map(|block| block.json).collect();
+    if blocks.len() == element.blocks.len() {
+        return Some(json.to_owned());
+    }
+    let changed = element.with_blocks(blocks);
+    says_something(&changed).then_some(changed)
+}
+
+/// Returns the message without the blocks that are bound so, in the form that the API accepts, or `None` if nothing is
+/// left.
+fn without(json: &str, is_removed: impl Fn(Bound) -> bool) -> Option<String> {
+    let element = Element::read(json).ok()?;
+    let mut blocks = element.sent().blocks;
+    blocks.retain(|sent| !is_removed(sent.block.kind.bound()));
+    sent_with(&element, blocks)
+}
+
+/// Returns the message with only these of the calls that the provider executes itself, and of their results, in the
+/// form that the API accepts, or `None` if nothing is left.
+fn settled(json: &str, calls: &[CallId], results: &[CallId]) -> Option<String> {
+    let element = Element::read(json).ok()?;
+    sent_with(&element, settled_blocks(&element, calls, results))
+}
+
+/// Returns the message with these of its blocks, or `None` if it says nothing.
+fn sent_with(element: &Element<'_>, mut blocks: Vec<SentBlock<'_, '_>>) -> Option<String> {
+    without_last_thinking(&mut blocks, element);
+    if blocks.is_empty() {
+        return None;
+    }
+    let changed = element.with_blocks(blocks.iter().map(|sent| &*sent.json));
+    // A text of white space is left out if it is the only one.
+    says_something(&changed).then_some(changed)
+}
+
+/// Returns the message in the form that the API accepts.
+fn sendable(json: &str) -> String {
+    let Ok(element) = Element::read(json) else { return json.to_owned() };
+    let sent = element.sent();
+    if sent.is_changed { element.with_blocks(sent.blocks.iter().map(|sent| &*sent.json)) } else { json.to_owned() }
+}
+
+fn says_something(json: &str) -> bool {
+    Element::read(json).is_ok_and(|element| !element.is_blank(&element.sent()))
 }

@@ -3,12 +3,16 @@
 use std::borrow::Cow;
 
 use super::{
-    super::{CallId, Part},
     AnthropicMessages,
     element::{Block, Element, Kind, Speaker},
-    source,
 };
-use crate::{json::Object, message::Message};
+use crate::{
+    json::{self, Object},
+    message::{
+        Message,
+        dialect::{CallId, Media, Part},
+    },
+};
 
 /// Visits the blocks in order. Each can have several parts.
 pub(super) fn visit<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
@@ -16,7 +20,9 @@ pub(super) fn visit<'m>(message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
     if let Speaker::Unknown(role) = element.speaker {
         return visit(Part::Other { kind: Cow::Owned(role), text: Cow::Borrowed(message.json()) });
     }
-    let (mut calls, mut answers) = (message.tool_calls().iter(), message.answers().iter());
+
+    let mut calls = message.tool_calls().iter();
+    let mut answers = message.answers().iter();
     for Block { json, kind } in element.blocks {
         match kind {
             Kind::Text(text) => visit(Part::Text(text)),
@@ -49,19 +55,34 @@ fn sealed<'m>(block: &Object<'m>, names: &[&str], visit: &mut dyn FnMut(Part<'m>
 /// Visits the content of a result. The first part is its text, even if it is empty.
 fn result<'m>(call: &'m CallId, json: &'m str, visit: &mut dyn FnMut(Part<'m>)) {
     let Some(block) = Object::read(json) else { return };
-    let mut said = |text| visit(Part::Result { call, text });
-    let Some(blocks) = block.entries("content") else { return said(block.text_or_json("content")) };
-    let text = |json: &'m str| {
-        let block = Object::read(json)?;
-        block.text("text").filter(|_| block.text("type").as_deref() == Some("text"))
+    let Some(blocks) = block.entries("content") else {
+        return visit(Part::Result { call, text: block.text_or_json("content") });
     };
-    let (texts, others): (Vec<_>, Vec<_>) =
-        blocks.into_iter().map(|json| (json, text(json))).partition(|(_, text)| text.is_some());
-    if texts.is_empty() {
-        said(Cow::Borrowed(""));
+
+    let mut texts = Vec::new();
+    let mut others = Vec::new();
+    for json in blocks {
+        match text_of(json) {
+            Some(text) => texts.push(text),
+            None => others.push(json),
+        }
     }
-    texts.into_iter().filter_map(|(_, text)| text).for_each(said);
-    others.into_iter().for_each(|(json, _)| other(json, visit));
+    if texts.is_empty() {
+        texts.push(Cow::Borrowed(""));
+    }
+
+    for text in texts {
+        visit(Part::Result { call, text });
+    }
+    for json in others {
+        other(json, visit);
+    }
+}
+
+/// Returns the text of a block if it is of type `text`.
+fn text_of(json: &str) -> Option<Cow<'_, str>> {
+    let block = Object::read(json)?;
+    block.text("text").filter(|_| block.text("type").as_deref() == Some("text"))
 }
 
 /// Visits a block of another type.
@@ -76,12 +97,12 @@ fn other<'m>(json: &'m str, visit: &mut dyn FnMut(Part<'m>)) {
         }
         "web_search_tool_result" => search_results(&block, visit),
         "web_fetch_tool_result" => fetched(json, &block, visit),
-        "mcp_tool_result" => source::content("mcp_tool_result", block.get("content").unwrap_or_default(), visit),
+        "mcp_tool_result" => content("mcp_tool_result", block.get("content").unwrap_or_default(), visit),
         "compaction" => {
-            source::content("compaction", block.get("content").unwrap_or_default(), visit);
+            content("compaction", block.get("content").unwrap_or_default(), visit);
             sealed(&block, &["encrypted_content"], visit);
         }
-        name if source::visit(name, &block, visit) => {}
+        name if medium(name, &block, visit) => {}
         _ => visit(Part::Other { text: Cow::Borrowed(json), kind }),
     }
 }
@@ -95,7 +116,7 @@ fn search_results<'m>(block: &Object<'m>, visit: &mut dyn FnMut(Part<'m>)) {
     for page in pages {
         match Object::read(page) {
             Some(page) => {
-                source::texts(KIND, &page, &["title", "url", "page_age"], visit);
+                texts(KIND, &page, &["title", "url", "page_age"], visit);
                 sealed(&page, &["encrypted_content"], visit);
             }
             None => visit(Part::Other { kind: Cow::Borrowed(KIND), text: Cow::Borrowed(page) }),
@@ -110,9 +131,78 @@ fn fetched<'m>(json: &'m str, block: &Object<'m>, visit: &mut dyn FnMut(Part<'m>
     let document = page.as_ref().and_then(|page| page.object("content"));
     match (page, document) {
         (Some(page), Some(document)) => {
-            source::texts(KIND, &page, &["url"], visit);
-            source::visit("document", &document, visit);
+            texts(KIND, &page, &["url"], visit);
+            medium("document", &document, visit);
         }
         _ => visit(Part::Other { kind: Cow::Borrowed(KIND), text: Cow::Borrowed(json) }),
     }
+}
+
+/// Visits the parts of a block that is a medium or a text of another kind: an image, a document, a search result.
+/// Returns `false` if it is none of these.
+fn medium<'m>(kind: &str, block: &Object<'m>, visit: &mut dyn FnMut(Part<'m>)) -> bool {
+    match kind {
+        "image" => {
+            let data = block.get("source").and_then(data);
+            visit(Part::Media { media: Media::Image, kind: Cow::Borrowed("image"), words: None, data });
+        }
+        "document" => {
+            texts("document", block, &["title", "context"], visit);
+            document(block.get("source").unwrap_or_default(), visit);
+        }
+        "search_result" => {
+            texts("search_result", block, &["title", "source"], visit);
+            content("search_result", block.get("content").unwrap_or_default(), visit);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Visits the fields of a block that are texts.
+pub(super) fn texts<'m>(kind: &'static str, block: &Object<'m>, names: &[&str], visit: &mut dyn FnMut(Part<'m>)) {
+    for text in names.iter().filter_map(|name| block.text(name)) {
+        visit(Part::Other { kind: Cow::Borrowed(kind), text });
+    }
+}
+
+/// Visits a content within another block: a text, or a list of texts and images. Blocks of other types in it are
+/// visited as they are written.
+pub(super) fn content<'m>(kind: &'static str, content: &'m str, visit: &mut dyn FnMut(Part<'m>)) {
+    if let Some(text) = json::text(content) {
+        return visit(Part::Other { kind: Cow::Borrowed(kind), text });
+    }
+    for json in json::entries(content).unwrap_or_default() {
+        let block = Object::read(json);
+        let name = block.as_ref().and_then(|block| block.text("type")).unwrap_or_default();
+        match block {
+            Some(block) if name == "image" => {
+                medium("image", &block, visit);
+            }
+            block => {
+                let text = block.filter(|_| name == "text").and_then(|block| block.text("text"));
+                visit(Part::Other { kind: Cow::Borrowed(kind), text: text.unwrap_or(Cow::Borrowed(json)) });
+            }
+        }
+    }
+}
+
+/// Visits the source of a document: a text, a list of blocks, or a file.
+fn document<'m>(source: &'m str, visit: &mut dyn FnMut(Part<'m>)) {
+    let Some(fields) = Object::read(source) else {
+        return visit(Part::Media { media: Media::File, kind: Cow::Borrowed("document"), words: None, data: None });
+    };
+    match fields.text("type").as_deref() {
+        Some("text") => texts("document", &fields, &["data"], visit),
+        Some("content") => content("document", fields.get("content").unwrap_or_default(), visit),
+        _ => {
+            visit(Part::Media { media: Media::File, kind: Cow::Borrowed("document"), words: None, data: data(source) });
+        }
+    }
+}
+
+/// Returns the data of a source: base64. A source with a URL or a file id has none.
+fn data(source: &str) -> Option<Cow<'_, str>> {
+    let source = Object::read(source)?;
+    source.text("data").or_else(|| source.text("url").filter(|url| url.starts_with("data:")))
 }

@@ -41,8 +41,11 @@ fn instruction<'m>(element: Element<'m>, left_out: &mut LeftOut) -> Vec<Statemen
 }
 
 fn reply<'m>(message: &'m Message, element: Element<'m>, left_out: &mut LeftOut) -> Vec<Statement<'m>> {
-    let (mut said, mut calls) = (Vec::new(), message.tool_calls().iter());
-    let (mut has_reasoning, mut follows_text) = (false, false);
+    let mut said = Vec::new();
+    let mut calls = message.tool_calls().iter();
+    let mut has_reasoning = false;
+    let mut follows_text = false;
+
     for Block { json, kind } in element.blocks {
         let mut is_text = false;
         match kind {
@@ -63,6 +66,7 @@ fn reply<'m>(message: &'m Message, element: Element<'m>, left_out: &mut LeftOut)
         }
         follows_text = is_text;
     }
+
     left_out.reasoning += usize::from(has_reasoning);
     said.retain(|statement| !matches!(statement, Statement::Model(text) if text.trim().is_empty()));
     said
@@ -76,7 +80,10 @@ fn is_of_server(json: &str) -> bool {
 
 /// Returns the results of a message, and then what the user says in it.
 fn user<'m>(message: &'m Message, element: Element<'m>, left_out: &mut LeftOut) -> Vec<Statement<'m>> {
-    let (mut results, mut said, mut answers) = (Vec::new(), Vec::new(), message.answers().iter());
+    let mut results = Vec::new();
+    let mut said = Vec::new();
+    let mut answers = message.answers().iter();
+
     for Block { json, kind } in element.blocks {
         match kind {
             Kind::Text(text) if text.is_empty() => {}
@@ -85,6 +92,7 @@ fn user<'m>(message: &'m Message, element: Element<'m>, left_out: &mut LeftOut) 
             _ => content(json, &mut said, left_out),
         }
     }
+
     if !said.is_empty() {
         results.push(Statement::User(said));
     }
@@ -92,7 +100,8 @@ fn user<'m>(message: &'m Message, element: Element<'m>, left_out: &mut LeftOut) 
 }
 
 fn result<'m>(call: StatedId<'m>, json: &'m str, left_out: &mut LeftOut) -> Statement<'m> {
-    let (mut said, mut is_error) = (Vec::new(), false);
+    let mut said = Vec::new();
+    let mut is_error = false;
     if let Some(block) = Object::read(json) {
         is_error = block.get("is_error") == Some("true");
         match block.entries("content") {
@@ -112,9 +121,9 @@ fn content<'m>(json: &'m str, said: &mut Vec<StatedContent<'m>>, left_out: &mut 
         }
         return;
     };
-    let text = |name: &str| block.text(name).filter(|text| !text.is_empty());
+
     match block.text("type").as_deref() {
-        Some("text") => said.extend(text("text").map(StatedContent::Text)),
+        Some("text") => said.extend(nonempty(&block, "text").map(StatedContent::Text)),
         Some("image") => {
             let source = block.get("source").map_or(Source::Unavailable, source);
             said.push(StatedContent::Media { media: Media::Image, source, name: None });
@@ -125,11 +134,17 @@ fn content<'m>(json: &'m str, said: &mut Vec<StatedContent<'m>>, left_out: &mut 
             said.push(StatedContent::Media { media: Media::File, source: Source::Unavailable, name: None });
         }
         Some("search_result") => {
-            said.extend(["title", "source"].iter().filter_map(|name| text(name)).map(StatedContent::Text));
+            said.extend(nonempty(&block, "title").map(StatedContent::Text));
+            said.extend(nonempty(&block, "source").map(StatedContent::Text));
             inner(block.get("content").unwrap_or_default(), said, left_out);
         }
         _ => left_out.other += 1,
     }
+}
+
+/// Returns a member that is a text, unless it is empty.
+fn nonempty<'m>(block: &Object<'m>, name: &str) -> Option<Cow<'m, str>> {
+    block.text(name).filter(|text| !text.is_empty())
 }
 
 /// Adds the blocks within a block: a text, or a list of texts and images. Other blocks in it are left out, so that
@@ -154,8 +169,8 @@ fn inner<'m>(json: &'m str, said: &mut Vec<StatedContent<'m>>, left_out: &mut Le
 
 fn document<'m>(block: &Object<'m>, said: &mut Vec<StatedContent<'m>>, left_out: &mut LeftOut) {
     let json = block.get("source").unwrap_or_default();
-    let title = block.text("title").filter(|title| !title.is_empty());
-    let context = block.text("context").filter(|context| !context.is_empty());
+    let title = nonempty(block, "title");
+    let context = nonempty(block, "context");
     let fields = Object::read(json);
     let kind = fields.as_ref().and_then(|fields| fields.text("type")).unwrap_or_default();
     match (&*kind, fields) {

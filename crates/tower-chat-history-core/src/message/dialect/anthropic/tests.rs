@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 
 use crate::{
     digest::Digest,
-    message::{AnthropicMessages, Bound, CallId, Closes, Dialect as _, Media, Message, Part, Space},
+    message::{AnthropicMessages, Bound, CallId, Closes, Dialect as _, Media, Message, Part, Role, Space},
     provenance::Origin,
-    role::Role,
     rounds::{Placed, Rounds},
 };
 

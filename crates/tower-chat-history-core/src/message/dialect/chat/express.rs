@@ -4,12 +4,14 @@ use std::borrow::Cow;
 
 use crate::{
     json::quoted,
-    message::dialect::{
-        Media,
-        statement::{Expressed, LeftOut, Source, StatedContent, StatedId, Statement, as_note, data_url, image_url},
+    message::{
+        Role,
+        dialect::{
+            Media,
+            statement::{Expressed, LeftOut, Source, StatedContent, StatedId, Statement, as_note, data_url, image_url},
+        },
     },
     provenance::Origin,
-    role::Role,
 };
 
 use super::{ChatCompletions, plain_json, tool_json};
@@ -63,13 +65,16 @@ fn reply(statements: &[Statement<'_>], reader: &Origin) -> Option<String> {
         match statement {
             Statement::Model(text) if !text.is_empty() => texts.push(text),
             Statement::Call(call) => {
-                let (id, name, arguments) = (quoted(&id(&call.id)), quoted(&call.name()), quoted(&call.arguments()));
+                let id = quoted(&id(&call.id));
+                let name = quoted(&call.name());
+                let arguments = quoted(&call.arguments());
                 let function = format!(r#"{{"name":{name},"arguments":{arguments}}}"#);
                 calls.push(format!(r#"{{"id":{id},"type":"function","function":{function}}}"#));
             }
             _ => {}
         }
     }
+
     let text = texts.join("\n\n");
     if calls.is_empty() {
         return said(&Role::Assistant, &text);

@@ -68,10 +68,15 @@ fn shape_of(part: &Object<'_>) -> Option<ForeignShape> {
         let field = ["toolUse", "toolResult"].into_iter().find(|name| part.get(name).is_some());
         return field.map(ForeignShape::ConverseBlock);
     };
-    let known = |names: &[&'static str]| names.iter().copied().find(|known| **known == *name);
-    // Mistral's chat completions have parts of type `thinking`, too, but theirs is a list.
-    let anthropic = known(&ANTHROPIC).filter(|name| *name != "thinking" || part.text("thinking").is_some());
-    anthropic.map(ForeignShape::AnthropicBlock).or_else(|| known(&RESPONSES).map(ForeignShape::ResponsesPart))
+
+    if let Some(known) = ANTHROPIC.into_iter().find(|known| *known == name) {
+        // Mistral's chat completions have parts of type `thinking`, too, but theirs is a list.
+        let is_anthropic = known != "thinking" || part.text("thinking").is_some();
+        if is_anthropic {
+            return Some(ForeignShape::AnthropicBlock(known));
+        }
+    }
+    RESPONSES.into_iter().find(|known| *known == name).map(ForeignShape::ResponsesPart)
 }
 
 impl Message {

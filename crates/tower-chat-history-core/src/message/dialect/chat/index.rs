@@ -1,22 +1,22 @@
 //! The index of a chat message.
+//!
+//! That of the most common messages, which have a role and a text in the forms in which this crate and most clients
+//! write them, is read without a JSON parser, because each load of a window reads the index of each message. Most texts
+//! need no escapes, so the messages are also written without one.
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use super::{
-    plain,
-    reasoning::{self, bound_of_calls},
-};
+use super::reasoning::{self, bound_of_calls};
 use crate::{
     json::{self, Object},
     message::{
-        MessageError, PartKinds,
+        MessageError, PartKinds, Role,
         dialect::{
             Bound, CallId, Closes, Index, Space, ToolCall,
             index::{ChatFields, ContentPlace},
         },
     },
-    role::Role,
 };
 
 /// The fields that the format defines for requests.
@@ -25,11 +25,11 @@ const FIELDS: [&str; 8] =
 
 /// Reads the index of a chat message.
 pub(super) fn parse(json: &str) -> Result<Index, MessageError> {
-    plain::read(json).map_or_else(|| parse_any(json), Ok)
+    read_plain(json).map_or_else(|| parse_any(json), Ok)
 }
 
 /// Reads the index of a chat message of any form. If a field occurs twice, the last one counts.
-pub(super) fn parse_any(json: &str) -> Result<Index, MessageError> {
+fn parse_any(json: &str) -> Result<Index, MessageError> {
     let fields = Object::parse(json).map_err(MessageError::from_json)?;
     let role = role(&fields)?;
 
@@ -42,10 +42,10 @@ pub(super) fn parse_any(json: &str) -> Result<Index, MessageError> {
     let has_refusal_audio_or_function_call =
         ["refusal", "audio", "function_call"].iter().any(|name| has_content(fields.get(name)));
     let has_any_content = has_refusal_audio_or_function_call || has_content(content);
-    let says_nothing = role == Role::Assistant && !has_any_content && opens.is_empty();
+    let is_blank = role == Role::Assistant && !has_any_content && opens.is_empty();
 
     let (bound, has_reasoning) = if role == Role::Assistant {
-        let of_calls = unknown_calls.map(bound_of_calls).unwrap_or_default();
+        let of_calls = unknown_calls.map(|calls| bound_of_calls(&sound_calls(calls))).unwrap_or_default();
         (reasoning::bound(&fields).or(of_calls), reasoning::has_some(&fields) || of_calls.can_be_removed())
     } else {
         (Bound::NONE, false)
@@ -58,8 +58,8 @@ pub(super) fn parse_any(json: &str) -> Result<Index, MessageError> {
     let answers = fields.text("tool_call_id").filter(|_| role == Role::Tool);
     let has_unknown_fields = fields.members().iter().any(|member| !FIELDS.contains(&&*member.name));
     Ok(Index {
-        closes: closes(&role, says_nothing),
-        says_nothing,
+        closes: closes(&role, is_blank),
+        is_blank,
         bound,
         is_rewritten: calls_json.is_some() && (opens.is_empty() || opens.len() < calls.len()),
         answers: answers.map(|id| CallId::new(Space::DEFAULT, &*id)).into_iter().collect(),
@@ -90,13 +90,13 @@ fn role(fields: &Object<'_>) -> Result<Role, MessageError> {
 }
 
 /// Returns the index of a message in this role, of the JSON that [`plain_json`](super::plain_json) wrote.
-pub(crate) fn of_plain(role: Role, json: &str) -> Index {
+pub(crate) fn plain_index(role: Role, json: &str) -> Index {
     let start = r#"{"role":"","content":"#.len() + role.as_str().len();
-    plain::index(role, last_content(json, start))
+    index_of_text(role, last_content(json, start))
 }
 
 /// Returns the index of a result of this call, of the JSON that [`tool_json`](super::tool_json) wrote.
-pub(crate) fn tool(call_id: &str, json: &str) -> Index {
+pub(crate) fn tool_index(call_id: &str, json: &str) -> Index {
     let call_id_len = serde_json::Value::from(call_id).to_string().len();
     let start = r#"{"role":"tool","tool_call_id":,"content":"#.len() + call_id_len;
     let chat = ChatFields { content: Some(last_content(json, start)), ..ChatFields::default() };
@@ -104,8 +104,8 @@ pub(crate) fn tool(call_id: &str, json: &str) -> Index {
     Index { answers, part_kinds: Some(PartKinds::default()), chat, ..Index::new(Role::Tool) }
 }
 
-pub(super) fn closes(role: &Role, says_nothing: bool) -> Closes {
-    if *role == Role::Tool || says_nothing { Closes::Never } else { Closes::Always }
+pub(super) fn closes(role: &Role, is_blank: bool) -> Closes {
+    if *role == Role::Tool || is_blank { Closes::Never } else { Closes::Always }
 }
 
 /// Returns the place of a content that begins at `start`, and is the last value of the object.
@@ -146,7 +146,7 @@ fn call(entry: &RawValue) -> Option<ToolCall> {
     Some(if function.is_none() { call.custom() } else { call })
 }
 
-pub(super) fn is_string(json: &str) -> bool {
+fn is_string(json: &str) -> bool {
     json.starts_with('"')
 }
 
@@ -181,4 +181,134 @@ fn has_content(field: Option<&str>) -> bool {
         "\"\"" => false,
         list => list.strip_prefix('[').is_none_or(|rest| rest.trim_start() != "]"),
     })
+}
+
+/// The number of bytes that are tested together.
+const BLOCK: usize = 16;
+
+/// Reads the index of a message of the form `{"role":"user","content":"text"}`, or of a reply of the form
+/// `{"content":"text","role":"assistant"}`. Returns `None` if the message has another form, or is no JSON.
+fn read_plain(json: &str) -> Option<Index> {
+    let (index, len) = plain_index_at_start(json)?;
+    (len == json.len()).then_some(index)
+}
+
+/// Reads the index of a message at the beginning of a text, as [`read_plain`] does. Also returns the message's length.
+pub(crate) fn plain_index_at_start(json: &str) -> Option<(Index, usize)> {
+    let (role, text, end) = [
+        (Role::User, r#"{"role":"user","content":""#, r#""}"#),
+        (Role::Assistant, r#"{"role":"assistant","content":""#, r#""}"#),
+        (Role::System, r#"{"role":"system","content":""#, r#""}"#),
+        (Role::Assistant, r#"{"content":""#, r#"","role":"assistant"}"#),
+    ]
+    .into_iter()
+    .find_map(|(role, start, end)| Some((role, json.strip_prefix(start)?, end)))?;
+    let len = encoded_len(text.as_bytes())?;
+    let start = json.len() - text.len();
+    let rest = text.get(len..)?.strip_prefix(end)?;
+    let index = index_of_text(role, ContentPlace::of(&json[start - 1..=start + len], start - 1));
+    Some((index, json.len() - rest.len()))
+}
+
+/// Returns the index of a message in this role that has nothing but a text at this place.
+fn index_of_text(role: Role, content: ContentPlace) -> Index {
+    let is_blank = role == Role::Assistant && content.range.len() == r#""""#.len();
+    let chat = ChatFields { content: Some(content), ..ChatFields::default() };
+    let part_kinds = Some(PartKinds::default());
+    Index { closes: closes(&role, is_blank), is_blank, part_kinds, chat, ..Index::new(role) }
+}
+
+/// Returns the length of the JSON string that begins before this text, up to its closing quote. Returns `None` if the
+/// string is invalid or has a `\u`.
+fn encoded_len(text: &[u8]) -> Option<usize> {
+    let mut len = 0;
+    loop {
+        len += plain_len(text.get(len..)?);
+        match text.get(len)? {
+            b'"' => return Some(len),
+            b'\\' if text.get(len + 1).is_some_and(|escaped| br#""\/bfnrt"#.contains(escaped)) => len += 2,
+            _ => return None,
+        }
+    }
+}
+
+/// Returns `true` if a text needs no escapes in a JSON string.
+pub(super) fn needs_no_escapes(text: &str) -> bool {
+    plain_len(text.as_bytes()) == text.len()
+}
+
+/// Returns the number of bytes at the beginning that stand for themselves in a JSON string.
+fn plain_len(text: &[u8]) -> usize {
+    let start = text.chunks_exact(BLOCK).take_while(|block| is_plain_block(block)).count() * BLOCK;
+    start + text[start..].iter().take_while(|byte| is_plain(**byte)).count()
+}
+
+/// Returns `true` if all bytes of a block stand for themselves. There is no branch for each byte.
+fn is_plain_block(block: &[u8]) -> bool {
+    block.iter().fold(true, |plain, byte| plain & is_plain(*byte))
+}
+
+const fn is_plain(byte: u8) -> bool {
+    byte >= b' ' && byte != b'"' && byte != b'\\'
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::message::dialect::chat::plain_json;
+
+    #[test]
+    fn messages_of_another_form_are_left_to_the_parser() {
+        for json in [
+            r#"{ "role":"user","content":"a"}"#,
+            r#"{"role":"user","content":"a","name":"b"}"#,
+            r#"{"role":"user","content":"a"} "#,
+            r#"{"role":"user","content":["a"]}"#,
+            r#"{"role":"user","content":"\u0061"}"#,
+            r#"{"role":"tool","content":"a"}"#,
+            r#"{"role":"user","content":""#,
+            r#"{"content":"a","role":"user"}"#,
+            r#"{"content":"a","role":"assistant","role":"user"}"#,
+            r#"{"content":"a","role":"assistant"} "#,
+            r#"{"content":"a"}"#,
+        ] {
+            assert_eq!(read_plain(json), None, "{json}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_json_of_any_text_is_what_serde_json_writes(text in r#"[ -~]{0,40}|([ -~äß😀]|\n|\x00|\x1f|\x7f|"|\\){0,60}"#) {
+            let json = plain_json(&Role::User, &text);
+            prop_assert_eq!(json, format!(r#"{{"role":"user","content":{}}}"#, serde_json::to_string(&text).unwrap()));
+        }
+
+        #[test]
+        fn a_plain_message_has_the_index_that_the_parser_reads(
+            role in prop::sample::select(vec![Role::User, Role::Assistant, Role::System]),
+            text in r#"([ -~äß€😀]|\n|\t|"|\\){0,60}"#,
+        ) {
+            let quoted = serde_json::to_string(&text).unwrap();
+            for json in [plain_json(&role, &text), format!(r#"{{"content":{quoted},"role":"assistant"}}"#)] {
+                let index = read_plain(&json);
+                prop_assert!(index.is_some());
+                prop_assert_eq!(index, parse_any(&json).ok());
+            }
+        }
+
+        /// Text that is nearly such a message: it may be no JSON, or have other fields.
+        #[test]
+        fn whatever_is_read_is_what_the_parser_reads(
+            text in r#"([a-c "\\{}:,\n]|\\[nrtbfux"/\\]|"}|","name":"|\u{1}){0,12}"#,
+        ) {
+            for (start, end) in [(r#"{"role":"user","content":""#, r#""}"#), (r#"{"content":""#, r#"","role":"assistant"}"#)] {
+                let json = [start, &text, end].concat();
+                if let Some(index) = read_plain(&json) {
+                    prop_assert_eq!(Some(index), parse_any(&json).ok());
+                }
+            }
+        }
+    }
 }

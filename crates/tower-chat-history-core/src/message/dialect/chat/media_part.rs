@@ -102,7 +102,8 @@ impl<'a> MediaPart<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::content_part::ContentPart, *};
+    use super::*;
+    use crate::message::dialect::chat::content::ContentPart;
 
     fn part(json: &str) -> MediaPart<'_> {
         match ContentPart::read(json) {

@@ -1,20 +1,15 @@
 //! The items of OpenAI's Responses API.
 
-mod content;
-mod express;
 mod item;
-mod kind;
 mod parts;
-mod statements;
 #[cfg(test)]
 mod tests;
 mod written;
 
 use super::{CallId, Dialect, Expressed, Index, LeftOut, Part, Statement, chat::reads};
 use crate::{
-    message::{Message, MessageError},
+    message::{Message, MessageError, Role},
     provenance::Origin,
-    role::Role,
 };
 
 /// The items of OpenAI's Responses API, for requests that carry the whole conversation (`store: false`).
@@ -103,11 +98,11 @@ impl Dialect for OpenAiResponses {
     }
 
     fn statements<'m>(&self, message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'m>> {
-        statements::of(message, left_out)
+        parts::statements(message, left_out)
     }
 
     fn express(&self, statements: &[Statement<'_>], expressed: &mut Expressed<'_>) -> Vec<String> {
-        express::items(statements, expressed)
+        written::items(statements, expressed)
     }
 
     /// Returns `true` if provider, route and account are the same, as far as they are known, and the vendors in the

@@ -3,10 +3,7 @@
 use std::slice;
 
 use super::OpenAiResponses;
-use crate::{
-    message::{Bound, CallId, Closes, Dialect, Media, Message, Part, Space, ToolCall},
-    role::Role,
-};
+use crate::message::{Bound, CallId, Closes, Dialect, Media, Message, Part, Role, Space, ToolCall};
 
 fn item(json: &str) -> Message {
     Message::in_dialect(&OpenAiResponses, json).unwrap()

@@ -3,12 +3,9 @@
 use std::borrow::Cow;
 
 use super::{Expressed, LeftOut, Source, StatedCall, StatedContent, StatedId, Statement, as_note, of_url};
-use crate::{
-    message::{
-        Message,
-        dialect::{Dialect, Part},
-    },
-    role::Role,
+use crate::message::{
+    Message, Role,
+    dialect::{Dialect, Part},
 };
 
 /// Returns the statements of a message, as far as its parts show them.
@@ -47,7 +44,10 @@ fn join<'m>(words: &mut Cow<'m, str>, more: Cow<'m, str>) {
 }
 
 fn of_reply<'m>(message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'m>> {
-    let (mut said, mut has_reasoning, mut follows_text) = (Vec::new(), false, false);
+    let mut said = Vec::new();
+    let mut has_reasoning = false;
+    let mut follows_text = false;
+
     message.parts(&mut |part| {
         let mut is_text = false;
         match part {
@@ -67,6 +67,7 @@ fn of_reply<'m>(message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'
         }
         follows_text = is_text;
     });
+
     left_out.reasoning += usize::from(has_reasoning);
     said.retain(|statement| !matches!(statement, Statement::Model(text) if text.is_empty()));
     said
@@ -75,8 +76,10 @@ fn of_reply<'m>(message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'
 /// Returns the results of a message, and then what the user says in it.
 fn of_program<'m>(message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'m>> {
     let mut results: Vec<Statement<'m>> = message.answers().iter().map(result).collect();
-    let (mut said, mut newest) = (Vec::new(), None);
+    let mut said = Vec::new();
+    let mut newest = None;
     let has_only_results = message.is_tool_result();
+
     message.parts(&mut |part| {
         let content = match part {
             Part::Result { call, text } => {
@@ -100,11 +103,13 @@ fn of_program<'m>(message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement
                 return;
             }
         };
+
         match results.get_mut(newest.unwrap_or(0)) {
             Some(Statement::Result { content: of_result, .. }) if has_only_results => of_result.push(content),
             _ => said.push(content),
         }
     });
+
     if !said.is_empty() {
         results.push(Statement::User(said));
     }
@@ -141,9 +146,12 @@ pub(in crate::message::dialect) fn express<D: Dialect + ?Sized>(
 
 /// Returns a content as a text.
 fn plain(content: &[StatedContent<'_>], left_out: &mut LeftOut) -> String {
-    let text = |content: &StatedContent<'_>| match content {
-        StatedContent::Text(text) => text.to_string(),
-        media @ StatedContent::Media { .. } => as_note(media, left_out),
-    };
-    content.iter().map(text).collect()
+    let mut plain = String::new();
+    for content in content {
+        match content {
+            StatedContent::Text(text) => plain.push_str(text),
+            media @ StatedContent::Media { .. } => plain.push_str(&as_note(media, left_out)),
+        }
+    }
+    plain
 }

@@ -1,15 +1,60 @@
-//! Exchanges in another dialect than the one in which they are stored.
+//! The translation of a log into another dialect.
+
+#[cfg(test)]
+mod log_tests;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{Exchange, Recorded};
 use crate::{
-    message::{CallId, Dialect, DialectName, Expressed, LeftOut, Message, MessageError, Place, Statement},
+    exchange::{Exchange, Recorded},
+    message::{CallId, Dialect, DialectName, Expressed, LeftOut, Message, MessageError, Place, Role, Statement},
     provenance::Origin,
     recalled::Recalled,
-    role::Role,
+    rounds::Rounds,
     seq::Seq,
 };
+
+/// Translates a log, from its first exchange to its last.
+///
+/// A result names its call by an id, which several calls of one reply can share. The results of such calls can be in
+/// several exchanges. Each gets the id of its own call, so a translation depends on the exchanges before it.
+#[derive(Clone, Debug)]
+pub struct Translator<'t> {
+    to: &'static dyn Dialect,
+    reader: &'t Origin,
+    rounds: Rounds,
+}
+
+impl<'t> Translator<'t> {
+    /// Creates the translator into a dialect, for prompts of this provider.
+    #[must_use]
+    pub fn new(to: &'static dyn Dialect, reader: &'t Origin) -> Self {
+        Self { to, reader, rounds: Rounds::default() }
+    }
+
+    /// Returns the log's next exchange in the other dialect. Its messages must have been [read](crate::Exchange::read_in).
+    ///
+    /// The log may begin with any exchange: the results that answer calls of earlier ones are not sent. Apart from
+    /// these results, a translation depends only on the exchange, its position, the calls that it answers, and the
+    /// arguments of [`new`](Self::new).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the dialect cannot read what it [wrote](Dialect::express).
+    pub fn translate(&mut self, recorded: &Recorded) -> Result<Translated, MessageError> {
+        let begun = self.rounds.begin(recorded);
+        let answered = self.rounds.open().places_of(recorded.first_results());
+        self.rounds.push_begun(begun, &recorded.exchange.messages);
+        translate(recorded, self.to, self.reader, &recorded.places(&answered))
+    }
+
+    /// Adds the log's next exchange, which stays as it is.
+    pub fn keep(&mut self, recorded: &Recorded) {
+        self.rounds.push_exchange(recorded);
+    }
+}
 
 /// An exchange in another dialect.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,15 +89,19 @@ impl Recorded {
     pub(crate) fn places(&self, answered: &[Option<Place>]) -> Vec<Place> {
         let asked = self.exchange.continues.unwrap_or(self.seq);
         let mut unknown: HashMap<&CallId, usize> = HashMap::new();
-        let place = |(at, id)| {
-            answered.get(at).copied().flatten().unwrap_or_else(|| {
-                let next = unknown.entry(id).or_default();
-                let occurrence = *next;
-                *next += 1;
-                Place { asked, round: 0, occurrence }
-            })
-        };
-        self.first_results().enumerate().map(place).collect()
+        let mut places = Vec::new();
+
+        for (at, id) in self.first_results().enumerate() {
+            if let Some(place) = answered.get(at).copied().flatten() {
+                places.push(place);
+                continue;
+            }
+            let next = unknown.entry(id).or_default();
+            places.push(Place { asked, round: 0, occurrence: *next });
+            *next += 1;
+        }
+
+        places
     }
 }
 
@@ -68,14 +117,15 @@ pub(crate) fn translate(
     let mut reply = statements(exchange.reply(), &mut left_out);
     place(&mut input, places, *seq);
     number(&mut reply, *seq, 0);
-    let mut write = |statements: &[Statement<'_>], is_followed: bool| {
-        let mut expressed = Expressed::new(reader).followed(is_followed);
-        let elements = to.express(statements, &mut expressed);
-        left_out += expressed.left_out;
-        elements.into_iter().map(|json| Message::in_dialect(to, json)).collect::<Result<Vec<_>, _>>()
-    };
-    let mut messages = write(&input, exchange.reply_len > 0)?;
-    let reply = write(&reply, false)?;
+
+    let mut expressed = Expressed::new(reader).followed(exchange.reply_len > 0);
+    let mut messages = written(to, &input, &mut expressed)?;
+    left_out += expressed.left_out;
+
+    let mut expressed = Expressed::new(reader);
+    let reply = written(to, &reply, &mut expressed)?;
+    left_out += expressed.left_out;
+
     let reply_len = reply.len();
     messages.extend(reply);
     let recalled = exchange.recalled.as_ref().map(|recalled| recalled_in(recalled, to)).transpose()?;
@@ -100,11 +150,22 @@ pub(crate) fn translate(
 }
 
 fn statements<'m>(messages: &'m [Message], left_out: &mut LeftOut) -> Vec<Statement<'m>> {
-    let of = |message: &'m Message| match message.dialect() {
-        Some(dialect) => dialect.statements(message, left_out),
-        None => Vec::new(),
-    };
-    messages.iter().flat_map(of).collect()
+    let mut statements = Vec::new();
+    for message in messages {
+        if let Some(dialect) = message.dialect() {
+            statements.extend(dialect.statements(message, left_out));
+        }
+    }
+    statements
+}
+
+/// Returns the messages that say this.
+fn written(
+    to: &'static dyn Dialect,
+    statements: &[Statement<'_>],
+    expressed: &mut Expressed<'_>,
+) -> Result<Vec<Message>, MessageError> {
+    to.express(statements, expressed).into_iter().map(|json| Message::in_dialect(to, json)).collect()
 }
 
 fn recalled_in(recalled: &Recalled, to: &'static dyn Dialect) -> Result<Recalled, MessageError> {
@@ -117,16 +178,17 @@ fn recalled_in(recalled: &Recalled, to: &'static dyn Dialect) -> Result<Recalled
 /// Sets the places of the calls of an input. Results before its first call answer the calls at these places, which are
 /// in earlier replies. Calls of the input have their results in the input.
 fn place(statements: &mut [Statement<'_>], places: &[Place], own: Seq) {
-    let is_call = |statement: &Statement<'_>| matches!(statement, Statement::Call(_));
     let first = statements.iter().position(is_call).unwrap_or(statements.len());
     let (answers, mut rest) = statements.split_at_mut(first);
     for (id, place) in answers.iter_mut().filter_map(Statement::id_mut).zip(places) {
         id.set_place(*place);
     }
+
     for round in 1.. {
         // A round has its calls, and everything until the next calls.
         let calls = rest.iter().take_while(|statement| !matches!(statement, Statement::Result { .. })).count();
         let others = rest[calls..].iter().take_while(|statement| !is_call(statement)).count();
+
         let (of_round, after) = rest.split_at_mut(calls + others);
         if of_round.is_empty() {
             break;
@@ -136,18 +198,19 @@ fn place(statements: &mut [Statement<'_>], places: &[Place], own: Seq) {
     }
 }
 
+fn is_call(statement: &Statement<'_>) -> bool {
+    matches!(statement, Statement::Call(_))
+}
+
 /// Sets the places of the calls of a round, and those of their results: the first result of an id answers its first
 /// call.
 fn number(statements: &mut [Statement<'_>], asked: Seq, round: usize) {
     let mut seen: HashMap<(bool, CallId), usize> = HashMap::new();
     for statement in statements {
-        let is_call = matches!(statement, Statement::Call(_));
+        let is_call = is_call(statement);
         let Some(id) = statement.id_mut() else { continue };
         let next = seen.entry((is_call, id.original().clone())).or_default();
         id.set_place(Place { asked, round, occurrence: *next });
         *next += 1;
     }
 }
-
-#[cfg(test)]
-mod tests;

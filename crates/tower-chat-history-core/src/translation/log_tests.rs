@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::{
-    exchange::Exchange,
-    exchange_id::ExchangeId,
+    exchange::{Exchange, ExchangeId},
     message::{AnthropicMessages, CallId, ChatCompletions, Message, OpenAiResponses},
     seq::Seq,
 };

@@ -39,15 +39,14 @@ impl Removed {
 
 impl AddAssign for Removed {
     fn add_assign(&mut self, other: Self) {
-        let add = |number: &mut u64, more: u64| *number = number.saturating_add(more);
-        add(&mut self.conversations, other.conversations);
-        add(&mut self.exchanges, other.exchanges);
-        add(&mut self.bytes, other.bytes);
-        add(&mut self.exchange_ids, other.exchange_ids);
-        add(&mut self.compactions, other.compactions);
-        add(&mut self.summaries, other.summaries);
-        add(&mut self.labels, other.labels);
-        add(&mut self.names, other.names);
+        self.conversations = self.conversations.saturating_add(other.conversations);
+        self.exchanges = self.exchanges.saturating_add(other.exchanges);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.exchange_ids = self.exchange_ids.saturating_add(other.exchange_ids);
+        self.compactions = self.compactions.saturating_add(other.compactions);
+        self.summaries = self.summaries.saturating_add(other.summaries);
+        self.labels = self.labels.saturating_add(other.labels);
+        self.names = self.names.saturating_add(other.names);
     }
 }
 

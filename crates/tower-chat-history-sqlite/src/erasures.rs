@@ -1,14 +1,51 @@
-//! Recording an erasure.
+//! The erasures that the file remembers.
 
-use rusqlite::{Connection, params};
-use tower_chat_history_core::{ConversationId, Prefix, backend::Erasures};
+use rusqlite::{Connection, OptionalExtension, params};
+use tower_chat_history_core::{ConversationId, Digest, Epoch, Prefix, StoreError, backend::Erasures};
 
 use crate::{
-    error::{Failure, NotWritten},
+    error::{Failure, UnwrittenRow},
     job::Request,
-    read::erasures::{REMEMBERED, current, digest, stored},
     stats::Counters,
 };
+
+/// The number of epochs whose erasures are remembered. Each erasure begins an epoch, so it also bounds the number of
+/// remembered keys.
+const REMEMBERED: u64 = Erasures::CAPACITY as u64;
+
+/// Returns the current epoch.
+pub(crate) fn current(connection: &Connection) -> rusqlite::Result<Epoch> {
+    let sql = "SELECT max(epoch) FROM erasure";
+    let newest: Option<i64> = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+    Ok(Epoch::new(newest.and_then(|epoch| u64::try_from(epoch).ok()).unwrap_or(0)))
+}
+
+/// Checks that the conversation was not erased after the epoch that an append names.
+///
+/// # Errors
+///
+/// Returns [`Gone`](StoreError::Gone) if it was, or if this is not known any more.
+pub(crate) fn check(connection: &Connection, id: &ConversationId, since: Epoch) -> Result<(), Failure> {
+    let current = current(connection)?;
+    if since == current {
+        return Ok(());
+    }
+
+    // An epoch that lies in the future is of another file, or of a copy that was restored.
+    if since > current || current.get() - since.get() > REMEMBERED {
+        return Err(StoreError::Gone.into());
+    }
+
+    let sql = "SELECT 1 FROM erasure WHERE erased = ?1 AND epoch > ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let since = stored(since);
+    for key in Erasures::keys_concerning(id) {
+        if statement.query_row(params![digest(&key), since], |_| Ok(())).optional()?.is_some() {
+            return Err(StoreError::Gone.into());
+        }
+    }
+    Ok(())
+}
 
 /// Records an erasure without removing anything.
 pub(crate) struct RecordErasure {
@@ -24,31 +61,45 @@ impl Request for RecordErasure {
 }
 
 /// Records the deletion of a conversation.
-pub(super) fn record_deletion(connection: &Connection, id: &ConversationId) -> Result<(), Failure> {
+pub(crate) fn record_deletion(connection: &Connection, id: &ConversationId) -> Result<(), Failure> {
     record(connection, id.as_str())
 }
 
 /// Begins an epoch with the erasure that has this key, and forgets the oldest one.
 fn record(connection: &Connection, key: &str) -> Result<(), Failure> {
     let epoch = stored(current(connection)?.next());
-    let sql = "INSERT INTO erasure (epoch, erased) VALUES (?1, ?2) \
+
+    let sql = "INSERT INTO erasure (epoch, erased) \
+               VALUES (?1, ?2) \
                ON CONFLICT (erased) DO UPDATE SET epoch = excluded.epoch";
-    NotWritten::check(connection.prepare_cached(sql)?.execute(params![epoch, digest(key)])?)?;
-    connection.prepare_cached("DELETE FROM erasure WHERE epoch <= ?1 - ?2")?.execute([epoch, REMEMBERED as i64])?;
+    let rows = connection.prepare_cached(sql)?.execute(params![epoch, digest(key)])?;
+    UnwrittenRow::check(rows)?;
+
+    let sql = "DELETE FROM erasure WHERE epoch <= ?1 - ?2";
+    connection.prepare_cached(sql)?.execute([epoch, REMEMBERED as i64])?;
     Ok(())
+}
+
+/// Returns the text that stands for the key of an erasure in the table. The table must not keep the ids of erased
+/// conversations.
+fn digest(key: &str) -> String {
+    Digest::of(key.as_bytes()).to_string()
+}
+
+/// Converts an epoch for SQLite. None comes near the maximum.
+fn stored(epoch: Epoch) -> i64 {
+    i64::try_from(epoch.get()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tower_chat_history_core::{ConversationId, Epoch, StoreError, backend::Erasures};
 
     use super::*;
-    use crate::read::erasures::check;
 
     fn empty() -> Connection {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(include_str!("../connection/schema-1.sql")).unwrap();
+        connection.execute_batch(include_str!("connection/schema-1.sql")).unwrap();
         connection
     }
 
@@ -66,7 +117,8 @@ mod tests {
             erased in prop::collection::vec((prop::collection::vec("[ab]", 0..4), any::<bool>()), 0..12),
             parts in prop::collection::vec("[ab]", 1..4),
         ) {
-            let (connection, mut expected) = (empty(), Erasures::default());
+            let connection = empty();
+            let mut expected = Erasures::default();
             for (prefix, deletes) in erased {
                 let prefix = Prefix::new(prefix).unwrap();
                 if let Some(id) = prefix.as_id().filter(|_| deletes) {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    exchange_id::ExchangeId,
+    exchange::ExchangeId,
     message::{AnthropicMessages, ChatCompletions, OpenAiResponses},
     recalled::Citation,
 };

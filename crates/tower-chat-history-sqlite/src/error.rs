@@ -1,13 +1,9 @@
-//! Errors, and the classification of SQLite's failures.
-
-mod open;
+//! The errors of calls, and the classification of SQLite's failures.
 
 use std::{error::Error, fmt, path::PathBuf, sync::Arc};
 
 use rusqlite::ErrorCode;
 use tower_chat_history_core::StoreError;
-
-pub use self::open::OpenError;
 
 /// The source of the [`Backend`](StoreError::Backend) error that each call returns after the store was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,14 +33,14 @@ pub struct Replaced {
 /// A call panicked. Its writes were rolled back.
 #[derive(Debug, thiserror::Error)]
 #[error("a call to the store panicked")]
-pub(crate) struct Panicked;
+pub(crate) struct CallPanic;
 
 /// A trigger of the database's owner prevented that a row was written, without an error.
 #[derive(Debug, thiserror::Error)]
 #[error("the database did not write a row: it has a trigger that this store did not create")]
-pub(crate) struct NotWritten;
+pub(crate) struct UnwrittenRow;
 
-impl NotWritten {
+impl UnwrittenRow {
     /// Checks the number of rows that a statement wrote.
     pub(crate) fn check(rows: usize) -> Result<(), StoreError> {
         if rows == 1 { Ok(()) } else { Err(StoreError::backend(Self)) }
@@ -102,7 +98,7 @@ pub(crate) fn is_unreadable(error: &rusqlite::Error) -> bool {
 }
 
 /// Returns `true` if the same statement may succeed later.
-fn is_transient(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_transient(error: &rusqlite::Error) -> bool {
     let transient = matches!(
         error.sqlite_error_code(),
         Some(
@@ -117,9 +113,9 @@ fn is_transient(error: &rusqlite::Error) -> bool {
 
 /// The failure of a transaction, shared by all calls in it.
 #[derive(Clone, Debug)]
-pub(crate) struct TransactionFailed(Arc<rusqlite::Error>);
+pub(crate) struct TransactionError(Arc<rusqlite::Error>);
 
-impl TransactionFailed {
+impl TransactionError {
     pub(crate) fn new(error: rusqlite::Error) -> Self {
         Self(Arc::new(error))
     }
@@ -134,14 +130,14 @@ impl TransactionFailed {
     }
 }
 
-impl fmt::Display for TransactionFailed {
+impl fmt::Display for TransactionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the transaction failed: {}", self.0)
     }
 }
 
 // Not derived: the source is SQLite's error itself, not the `Arc` around it.
-impl Error for TransactionFailed {
+impl Error for TransactionError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&*self.0)
     }
@@ -162,7 +158,7 @@ mod tests {
         for code in [ffi::SQLITE_BUSY, ffi::SQLITE_LOCKED, ffi::SQLITE_IOERR, ffi::SQLITE_PROTOCOL] {
             let error = StoreError::from(Failure::from(sqlite(code)));
             assert!(error.is_retryable(), "{error:?}");
-            assert!(TransactionFailed::new(sqlite(code)).to_store_error().is_retryable());
+            assert!(TransactionError::new(sqlite(code)).to_store_error().is_retryable());
         }
     }
 
@@ -176,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_error_of_sqlite_is_displayed_and_is_the_source() {
-        let error = TransactionFailed::new(sqlite(ffi::SQLITE_FULL)).to_store_error();
+        let error = TransactionError::new(sqlite(ffi::SQLITE_FULL)).to_store_error();
         let transaction = error.source().unwrap();
         let sqlite = transaction.source().unwrap();
         assert!(sqlite.is::<rusqlite::Error>());
