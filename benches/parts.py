@@ -20,7 +20,7 @@ PARTS = [
     ("driver", r"tokio_postgres|postgres_protocol|postgres_types|deadpool|\bredis::|<redis|combine::"),
     ("store", r"tower_chat_history_(sqlite|postgres|redis)"),
     ("records, messages and other parts of the core crate", r"tower_chat_history_core"),
-    ("plan", r"tower_chat_history_context|tower_chat_history::plan"),
+    ("plan", r"tower_chat_history::context"),
     ("integration (async-openai's types)", r"tower_chat_history_openai|async_openai"),
     ("layer, engine and cache", r"tower_chat_history"),
     ("runtime", r"\btokio::|<tokio|\bmio::"),

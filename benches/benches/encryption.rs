@@ -18,8 +18,10 @@ use benches::{
 };
 use tokio::runtime::Runtime;
 use tower::{Layer as _, ServiceExt as _};
-use tower_chat_history::{CachedStore, ChatHistory, ChatHistoryLayer, HistoryStore, InConversation};
-use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault, Secret};
+use tower_chat_history::{
+    CachedStore, ChatHistory, ChatHistoryLayer, HistoryStore, InConversation,
+    encryption::{EncryptedStore, KeyRing, Keys, MemoryVault, Secret},
+};
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 

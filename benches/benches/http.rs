@@ -25,8 +25,7 @@ use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use tokio::runtime::{Builder, Runtime};
 use tower::{Layer as _, Service as _, ServiceExt};
-use tower_chat_history::{ChatHistoryLayer, InConversation, Message};
-use tower_chat_history_http::HistoryBody;
+use tower_chat_history::{ChatHistoryLayer, InConversation, Message, http::HistoryBody};
 use tower_chat_history_openai::OpenAi;
 
 /// A turn is a question and its answer.

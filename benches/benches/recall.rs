@@ -32,11 +32,10 @@ use test_servers::{left_out, postgres, redis as redis_server};
 use tokio::runtime::Runtime;
 use tower_chat_history::{
     ConversationId, Engine, Exchange, ExchangeId, HistoryOptions, HistoryStore, MemoryStore, Message, Reply, TurnInput,
-    recall::{LogRecall, RecallOptions},
+    recall::{Analyzer, Ask, LogRecall, LogSearch, RecallOptions, SearchScope, Searched},
     store::{Append, Expect, List, Load, LoadLimit, Loaded, Seq, Window},
 };
 use tower_chat_history_postgres::PostgresStore;
-use tower_chat_history_recall::{Analyzer, Ask, LogSearch, SearchScope, Searched};
 use tower_chat_history_redis::RedisStore;
 use tower_chat_history_sqlite::SqliteStore;
 

@@ -10,9 +10,9 @@ use tower_chat_history::{
     ChatHistory, ChatHistoryLayer, ConversationId, HistoryStore as _, MemoryStore, Message,
     adapt::extract::FromExtensions,
     dialect::{AnthropicMessages, ChatCompletions, Dialect, OpenAiResponses},
+    http::{HistoryBody, HttpHistory},
     store::{Provenance, Seq},
 };
-use tower_chat_history_http::{HistoryBody, HttpHistory};
 
 use crate::{conversation, text, turn};
 

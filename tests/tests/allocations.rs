@@ -26,9 +26,9 @@ use tower_chat_history::{
     Message, Reply, TurnInput,
     adapt::extract::FromExtensions,
     dialect::{AnthropicMessages, ChatCompletions, Dialect, OpenAiResponses},
+    http::{HistoryBody, HttpHistory},
     store::{Append, Expect},
 };
-use tower_chat_history_http::{HistoryBody, HttpHistory};
 use tower_chat_history_openai::OpenAi;
 
 /// The numbers of messages in the windows.

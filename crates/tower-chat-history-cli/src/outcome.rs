@@ -2,9 +2,8 @@
 
 use std::{io, process::ExitCode};
 
-use tower_chat_history::HistoryError;
+use tower_chat_history::{HistoryError, transfer::ImportError};
 use tower_chat_history_core::{EraseError, EraseQuotesError, ExpireError, Seq, StoreError};
-use tower_chat_history_transfer::ImportError;
 
 use crate::{store::OpenStoreError, terminal};
 

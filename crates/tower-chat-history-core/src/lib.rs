@@ -88,7 +88,7 @@ pub mod writing_a_store {}
 mod readme {}
 
 pub use self::{
-    compaction::{Compaction, CompactionError, CompactionVersion, Cut, Cuts, Summary},
+    compaction::{Compaction, CompactionError, CompactionVersion, Cut, Cuts, Positions, Summary},
     conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
     conversation_id::{ConversationId, ConversationIdError, Prefix},
     digest::Digest,
@@ -103,7 +103,7 @@ pub use self::{
     },
     metadata::{Metadata, MetadataError},
     profile::{Profile, ProfileError},
-    provenance::{Origin, Positions, PromptDigests, Provenance},
+    provenance::{Origin, PromptDigests, Provenance},
     recalled::{Citation, Recalled},
     rounds::NewestRound,
     seq::{Epoch, Incarnation, Revision, RevisionError, Seq},

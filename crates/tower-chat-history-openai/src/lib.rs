@@ -1,23 +1,36 @@
 //! Conversation memory for async-openai, built on [`tower_chat_history`].
 //!
+//! A program adds this crate only. It re-exports [`async_openai`], [`tower`], everything of [`tower_chat_history`], and
+//! the stores, so their versions always match:
+//!
+//! ```sh
+//! cargo add tower-chat-history-openai --features sqlite
+//! cargo add tokio --features macros,rt-multi-thread
+//! ```
+//!
+//! The minor version of this crate is that of async-openai.
+//!
 //! [`OpenAi`] adapts async-openai's requests and responses for
 //! [`ChatHistoryLayer`](tower_chat_history::ChatHistoryLayer). [`ChatService`] and [`ChatStreamService`] turn a client
 //! into a tower service, which the layer can wrap.
 //!
 //! # Example
 //!
-//! ```no_run
-//! use async_openai::{
-//!     Client,
-//!     types::chat::{ChatCompletionRequestUserMessage, CreateChatCompletionRequest},
+#![cfg_attr(feature = "sqlite", doc = "```no_run")]
+#![cfg_attr(not(feature = "sqlite"), doc = "```ignore")]
+//! use tower_chat_history_openai::{
+//!     BoxError, ChatHistoryLayer, ChatService, ConversationId, InConversation, OpenAi,
+//!     async_openai::{
+//!         Client,
+//!         types::chat::{ChatCompletionRequestUserMessage, CreateChatCompletionRequest},
+//!     },
+//!     sqlite::SqliteStore,
+//!     tower::{Service, ServiceBuilder, ServiceExt},
 //! };
-//! use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
-//! use tower_chat_history::{ChatHistoryLayer, ConversationId, InConversation, MemoryStore};
-//! use tower_chat_history_openai::{ChatService, OpenAi};
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), BoxError> {
-//!     let history = ChatHistoryLayer::new(MemoryStore::new(), OpenAi::new());
+//!     let history = ChatHistoryLayer::new(SqliteStore::open("chat.db").await?, OpenAi::new());
 //!     let model = ChatService::new(Client::new());
 //!     let mut chat = ServiceBuilder::new().layer(history).service(model);
 //!
@@ -61,11 +74,14 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
+//! | `rustls` | yes | TLS of async-openai's client, by rustls |
 //! | `tiktoken` | yes | `tokens::Tiktoken`: exact token counts, by tiktoken-rs |
 //! | `bpe-openai` | no | `tokens::BpeOpenai`: the same counts, by bpe-openai |
 //! | `client` | no | `client::OpenAiHistory`: history inside a client |
-//! | `recall` | no | `embedder`: vectors for the search of [recall](tower_chat_history::recall) by meaning |
+//! | `sqlite`, `postgres`, `redis` | no | the stores: `sqlite::SqliteStore`, `postgres::PostgresStore`, `redis::RedisStore` |
+//! | `recall` | no | the search of [recall](tower_chat_history::recall), and `embedder`: vectors for a search by meaning |
 //! | `otel` | no | the trace context in the headers of requests (`traceparent`), and [metrics](tower_chat_history::telemetry) |
+//! | `config`, `encryption`, `http`, `transfer` | no | the same features of [`tower_chat_history`] |
 //!
 //! With `tiktoken` or `bpe-openai`, the tokens of prompts are counted exactly for OpenAI's models. Without these
 //! features, they are estimated.
@@ -101,8 +117,19 @@ mod to_typed;
 #[cfg(any(feature = "tiktoken", feature = "bpe-openai"))]
 pub mod tokens;
 
+pub use async_openai;
+pub use tower;
+pub use tower_chat_history;
+pub use tower_chat_history::*;
+#[cfg(feature = "postgres")]
+pub use tower_chat_history_postgres as postgres;
+#[cfg(feature = "redis")]
+pub use tower_chat_history_redis as redis;
+#[cfg(feature = "sqlite")]
+pub use tower_chat_history_sqlite as sqlite;
+
 /// Compiles the example of the README.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
 

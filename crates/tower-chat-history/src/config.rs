@@ -79,11 +79,11 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use serde::Deserialize;
-use tower_chat_history_context::{
+use crate::context::{
     InputMode,
     budget::{Watermark, Watermarks},
 };
+use serde::Deserialize;
 #[doc(inline)]
 pub use tower_chat_history_core::config::{ConfigError, Secret, field, read};
 use tower_chat_history_core::{List, Prefix, Prune};

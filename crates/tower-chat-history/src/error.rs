@@ -28,8 +28,8 @@
 use std::{borrow::Cow, error::Error, fmt, sync::Arc, time::Duration};
 
 #[doc(inline)]
-pub use tower_chat_history_context::plan::{InputError, TranscriptError};
-use tower_chat_history_context::{budget::DoesNotFit, plan::FitError};
+pub use crate::context::plan::{InputError, TranscriptError};
+use crate::context::{budget::DoesNotFit, plan::FitError};
 #[doc(inline)]
 pub use tower_chat_history_core::StoreError;
 use tower_chat_history_core::{Dialect, DialectName, Message, MessageError, Recorded, Seq};
@@ -406,7 +406,7 @@ pub struct DrainError {
     pub saves: usize,
     /// The number of detached streams that have not ended.
     pub streams: usize,
-    /// The number of conversations in which the [cut](crate::store::Cut::encrypted_from) of a repaired turn is not
+    /// The number of conversations in which the [cut](crate::store::Positions::encrypted_from) of a repaired turn is not
     /// stored yet.
     pub repairs: usize,
     /// The number of summaries that are not finished.

@@ -36,7 +36,7 @@
 use tower_chat_history_core::{Message, Recorded};
 
 #[doc(inline)]
-pub use tower_chat_history_context::plan::explain::{Fate, NotKnown, Row, SizedMessage, Subject, Why};
+pub use crate::context::plan::explain::{Fate, NotKnown, Row, SizedMessage, Subject, Why};
 
 /// The prompt of a stored reply. [`Engine::explain`](crate::Engine::explain) returns it.
 ///

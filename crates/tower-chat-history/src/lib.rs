@@ -93,10 +93,15 @@ mod call;
 pub mod completion;
 #[cfg(feature = "config")]
 pub mod config;
+mod context;
 pub mod dialect;
+#[cfg(feature = "encryption")]
+pub mod encryption;
 pub mod engine;
 pub mod error;
 pub mod explain;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod limits;
 mod memory;
 pub mod middleware;
@@ -108,6 +113,8 @@ mod routed;
 pub mod summary;
 pub mod telemetry;
 mod timeout;
+#[cfg(feature = "transfer")]
+pub mod transfer;
 
 pub mod store {
     //! Stores, and the types of their contract.
@@ -160,8 +167,6 @@ pub mod guarantees {}
 pub mod providers {}
 
 #[doc(inline)]
-pub use tower_chat_history_context::{ContextBudget, budget, tokens, trim, view};
-#[doc(inline)]
 pub use tower_chat_history_core::{
     Conversation, ConversationId, Exchange, ExchangeId, HistoryStore, HistoryStoreExt, Message, Metadata, Role,
     StoreError,
@@ -172,6 +177,7 @@ pub use self::{
     adapt::extract::in_conversation,
     cached::CachedStore,
     call::{CallOptions, InConversation, Reply, TurnInput},
+    context::{ContextBudget, budget, tokens, trim, view},
     engine::{Engine, Retention, Turn},
     error::{BoxError, HistoryError, MissingConversation, SaveError, Unsaved},
     memory::MemoryStore,

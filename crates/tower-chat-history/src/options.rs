@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tower_chat_history_context::{
+use crate::context::{
     budget::{ClearResults, ContextBudget, Trimmer, Watermarks},
     tokens::TokenCounter,
 };

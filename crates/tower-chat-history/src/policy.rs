@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 #[doc(inline)]
-pub use tower_chat_history_context::OnOpenTurn;
+pub use crate::context::OnOpenTurn;
 #[cfg(feature = "config")]
 use tower_chat_history_core::config::field;
 

@@ -112,7 +112,7 @@ const KINDS: &[Kind] = &[
         "a short summary",
         |_| {
             let mut cut = Cut::default();
-            cut.summary = Some(Summary::new("s", Seq::FIRST));
+            cut.set_summary(Summary::new("s"), Seq::FIRST);
             Window::new(
                 Revision::new(INCARNATION, 1),
                 Some(compact(cut).stored_as(CompactionVersion::new(1))),

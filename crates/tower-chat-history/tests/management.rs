@@ -13,8 +13,8 @@ use futures_util::StreamExt as _;
 use tower_chat_history::{
     ConversationId, HistoryStoreExt as _, MemoryStore, Message,
     store::{EraseExt as _, Expiry, ExpiryRule, Labels, List, Prefix, Seq, Timestamp, erase_quotes, management},
+    transfer::{Export, ExportOptions, ImportOptions, Importer},
 };
-use tower_chat_history_transfer::{Export, ExportOptions, ImportOptions, Importer};
 use tracing::{
     Event, Metadata, Subscriber,
     field::{Field, Visit},

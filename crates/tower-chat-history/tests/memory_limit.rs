@@ -63,7 +63,7 @@ const KINDS: &[(&str, Kind)] = &[
     }),
     ("small compactions of other profiles", |n| {
         let mut cut = Cut::default();
-        cut.summary = Some(Summary::new("s", Seq::FIRST));
+        cut.set_summary(Summary::new("s"), Seq::FIRST);
         let profile = Profile::new(format!("profile-{n}")).unwrap();
         let append = exchange([Message::user("x")]);
         (id(n % 3), append.compact(Cuts::new(cut).compact(profile, CompactionVersion::NONE).unwrap()))
@@ -71,9 +71,9 @@ const KINDS: &[(&str, Kind)] = &[
     (LABELED, |n| (id(n), exchange([]))),
     ("large summaries", |n| {
         let mut cut = Cut::default();
-        let mut summary = Summary::new("s".repeat(10_000), Seq::FIRST);
+        let mut summary = Summary::new("s".repeat(10_000));
         summary.model = Some("a model".into());
-        cut.summary = Some(summary);
+        cut.set_summary(summary, Seq::FIRST);
         let profile = Profile::new(format!("profile-{n}")).unwrap();
         (id(n % 3), exchange([]).compact(Cuts::new(cut).compact(profile, CompactionVersion::NONE).unwrap()))
     }),

@@ -2,8 +2,10 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::{Value, json};
-use tower_chat_history::BoxError;
-use tower_chat_history_http::{MessagesWire, ResponsesWire, Wire};
+use tower_chat_history::{
+    BoxError,
+    http::{MessagesWire, ResponsesWire, Wire},
+};
 
 /// An API that is called without an SDK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

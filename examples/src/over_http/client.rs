@@ -2,8 +2,7 @@
 
 use http::{Request, Response};
 use tower::{service_fn, util::BoxCloneSyncService};
-use tower_chat_history::BoxError;
-use tower_chat_history_http::HistoryBody;
+use tower_chat_history::{BoxError, http::HistoryBody};
 
 /// A client for the inside of a history layer.
 pub type HttpClient = BoxCloneSyncService<Request<HistoryBody>, Response<reqwest::Body>, BoxError>;

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use tower::{ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, Message,
+    http::HistoryBody,
     summary::{ServiceSummarizer, Summarizer},
     tokens::{ByteEstimate, Estimate, TokenCounter},
 };
-use tower_chat_history_http::HistoryBody;
 use tower_chat_history_test::{MockServer, Replies};
 
 use super::{HttpApi, HttpClient, client};

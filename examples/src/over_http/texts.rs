@@ -5,8 +5,7 @@ use futures_util::{Stream, StreamExt as _, stream};
 use http::Response;
 use http_body_util::{BodyExt as _, BodyStream};
 use serde_json::Value;
-use tower_chat_history::BoxError;
-use tower_chat_history_http::HistoryBody;
+use tower_chat_history::{BoxError, http::HistoryBody};
 
 use super::HttpApi;
 

@@ -142,7 +142,7 @@ fn live(seed: u64, hostile: bool, has_neighbors: bool, figures: &mut Figures) ->
 async fn cut(store: &MemoryStore, id: &ConversationId) -> Option<[u64; 4]> {
     let Ok(Loaded::Window(window)) = store.load(id, Load::new()).await else { return None };
     let cut = Cuts::read(&window.compaction?).ok()?.cut;
-    Some([cut.window_start.get(), cut.rounds_start.get(), cut.cleared_before.get(), cut.covers_to().get()])
+    Some([cut.window_start.get(), cut.rounds_start.get(), cut.cleared_before.get(), cut.covers_to.get()])
 }
 
 fn counted(prompt: &[Message]) -> u64 {

@@ -213,7 +213,7 @@ impl Case {
         let positions = self.ids.iter().map(|id| match load(id) {
             Ok(Loaded::Window(window)) => window.compaction.map_or((0, 0), |compaction| {
                 let cut = Cuts::read(&compaction).unwrap().cut;
-                (cut.covers_to().get(), cut.window_start.get())
+                (cut.covers_to.get(), cut.window_start.get())
             }),
             _ => (0, 0),
         });

@@ -16,11 +16,11 @@ use std::{
 
 use tempfile::TempDir;
 use test_servers::{cluster::Cluster, left_out, postgres, redis};
+use tower_chat_history::encryption::{EncryptedStore, KeyRing, Keys, MemoryVault};
 use tower_chat_history::{
     CachedStore, ConversationId, MemoryStore,
     store::{Erase, Fork, Prune, Truncate},
 };
-use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault};
 use tower_chat_history_test::FaultStore;
 
 pub use self::remote::Remote;

@@ -108,7 +108,7 @@ fn invalid_records_are_refused() {
             let damaged = record.replacen(&format!("\"{name}\":"), &format!("\"{name}\":{deep},\"x\":"), 1);
             let _ = Exchange::decode(&damaged);
         }
-        for name in ["v", "window_start", "rounds_start"] {
+        for name in ["v", "positions"] {
             let _ = Cuts::decode(&cuts.replacen(&format!("\"{name}\":"), &format!("\"{name}\":{deep},\"x\":"), 1));
         }
         let _ = Cuts::decode(&cuts.replacen('{', &format!("{{\"summary\":{deep},"), 1));

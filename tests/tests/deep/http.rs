@@ -5,11 +5,13 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use ::http::{Request, Response};
+use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use tower::{Layer as _, ServiceExt as _, service_fn};
-use tower_chat_history::{BoxError, ChatHistoryLayer, MemoryStore};
-use tower_chat_history_http::{CONVERSATION_ID, HistoryBody, HttpHistory};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, MemoryStore,
+    http::{CONVERSATION_ID, HistoryBody, HttpHistory},
+};
 
 use super::{
     Case, block_on,

@@ -14,12 +14,11 @@ use tower_chat_history::{
     dialect::{CallId, Dialect as _, Space},
     engine::ToolResults,
     error::DialectPlace,
-    recall::{Analyzer, LogRecall, LogSearch, RecallOptions, SearchTool},
+    recall::{Analyzer, LogRecall, LogSearch, RecallOptions, SearchError, SearchTool, ToolError},
     report::RecallOutcome,
     store::{Load, Loaded, Role, Seq},
     summary::{Summaries, SummarizeWhen, Summarizer, SummaryOutcome, SummaryPrompt, SummaryRequest, SummaryResponse},
 };
-use tower_chat_history_recall::{SearchError, ToolError};
 
 over_every_store! {
     #[tokio::test(start_paused = true)]

@@ -144,7 +144,7 @@ async fn values(shown: &ShownTexts, storage: &Storage, chat: &Chat, id: &Convers
     let exchange = Exchange::new(ExchangeId::generate(), messages.clone());
     shown.debug(&Recorded::new(Seq::FIRST, exchange.clone()));
     let mut cut = Cut::window_from(Seq::new(1));
-    cut.summary = Some(Summary::new(SECRET, Seq::new(1)));
+    cut.set_summary(Summary::new(SECRET), Seq::new(1));
     let cuts = Cuts::new(cut);
     let compact = cuts.compact(Profile::default(), CompactionVersion::NONE).unwrap();
     shown.debug(&cuts);

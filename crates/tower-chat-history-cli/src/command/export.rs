@@ -5,8 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use tower_chat_history::transfer::{Export as Lines, ExportOptions, ExportReport};
 use tower_chat_history_core::Erase;
-use tower_chat_history_transfer::{Export as Lines, ExportOptions, ExportReport};
 
 use crate::{
     args::Export,

@@ -22,7 +22,7 @@ fn encrypted() -> Place {
     exchange.recalled = Some(Recalled::new(ciphertext(), Vec::new()));
     let append = Append::new(Expect::AnyOrCreate, exchange);
     let ciphertext_of_summary = Some(Arc::from(ciphertext().as_bytes()));
-    let state = Arc::from(&br#"{"v":1,"cut":[0,0,0,0,0,0,0]}"#[..]);
+    let state = Arc::from(&br#"{"v":1,"cut":[]}"#[..]);
     let compact = Compact::new(Profile::default(), CompactionVersion::NONE, Seq::FIRST, state, ciphertext_of_summary);
     let append = append.compact(compact);
     place.with_store(async |store| store.append(&"acme/sealed".parse().unwrap(), append).await.unwrap());

@@ -324,11 +324,11 @@ pub async fn a_prune_keeps_recalled_messages_until_derived_data_is_erased(fixtur
 /// Returns an exchange with a provenance that depends on the text.
 pub(super) fn made_after(text: &str) -> Exchange {
     let last = Seq::new(u64::from(u32::MAX));
-    let cut = with!(Cut::window_from(Seq::new(3)), reasoning_from: last, encrypted_from: Seq::new(4));
+    let cut = with!(Positions::window_from(Seq::new(3)), reasoning_from: last, encrypted_from: Seq::new(4));
     let origin = Origin::unknown().provider("ä \u{0} \"\\").route("").account(text).model("m");
     let digests = PromptDigests::new(Digest::of(text.as_bytes()), Digest::of(b"prompt"));
     let provenance = with!(
-        Provenance::new(u32::MAX, cut.positions(), digests, origin),
+        Provenance::new(u32::MAX, cut, digests, origin),
         made_at: Some(last),
         reader: Some(Digest::of(b"reader")),
         tokens: Some(u64::from(u32::MAX)),

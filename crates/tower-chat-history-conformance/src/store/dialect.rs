@@ -188,9 +188,9 @@ fn whole(text: &str, continues: Option<Seq>) -> Exchange {
     let signed = format!(r#"["signed","{text}","\u0000\ud83d", 1.50]"#);
     let elements = [input, &signed, r#"["says"]"#, r#"["calls","x","x"]"#, "\"unknown\""].map(element);
     let recalled = Recalled::new("", vec![Citation::new(Seq::FIRST, 0..2)]);
-    let cut = with!(
-        Cut::window_from(Seq::new(2)),
-        summary: Some(Summary::new("", Seq::new(1))),
+    let positions = with!(
+        Positions::window_from(Seq::new(2)),
+        covers_to: Seq::new(1),
         rounds_start: Seq::new(3),
         cleared_before: Seq::new(4),
         recalled_from: Seq::new(5),
@@ -209,7 +209,7 @@ fn whole(text: &str, continues: Option<Seq>) -> Exchange {
         usage: Some(with!(Usage::new(2, 3), cached_input_tokens: Some(1))),
         incomplete: true,
         recalled: Some(with!(recalled, message: element(r#"["u", "<recalled>"]"#), tokens: Some(9))),
-        provenance: Some(Box::new(Provenance::new(7, cut.positions(), digests, origin))),
+        provenance: Some(Box::new(Provenance::new(7, positions, digests, origin))),
     )
 }
 

@@ -8,8 +8,8 @@ pub(super) use tower_chat_history_core::{
     Conversation, ConversationId, Cursor, Cut, Cuts, Derived, Dialect, Digest, Epoch, Exchange, ExchangeId, Expect,
     Fork, ForkTo, Forked, HistoryStore, HistoryStoreExt, ImportError, Incarnation, Index, KnownState, Labels,
     LabelsOutcome, LabelsVersion, Listed, Load, LoadLimit, Loaded, Message, MessageError, Metadata, Origin, Page,
-    PageBack, Part, Prefix, Profile, PromptDigests, Provenance, Prune, PruneTo, Pruned, Recalled, Recorded, Removed,
-    Revision, Role, Seq, Space, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage,
+    PageBack, Part, Positions, Prefix, Profile, PromptDigests, Provenance, Prune, PruneTo, Pruned, Recalled, Recorded,
+    Removed, Revision, Role, Seq, Space, StoreError, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage,
     Window,
 };
 

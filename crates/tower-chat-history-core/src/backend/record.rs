@@ -3,7 +3,7 @@
 //! Every store that writes to a disk or a network uses this form, so a log can be moved from one store to another.
 //! Store it as text and not in a JSON column: databases reorder the keys of JSON columns, and some reject `\u0000`.
 //!
-//! A record begins with its version number. Before release 0.1.0, a version may change in place. From 0.1.0 on, a
+//! A record begins with its version number: it is the first member of an object, or the first element of an array. Before release 0.1.0, a version may change in place. From 0.1.0 on, a
 //! changed form gets the next number and its own reader, and the readers and frozen test samples of older versions
 //! stay.
 
@@ -117,8 +117,8 @@ fn read<T>(record: &str, readers: &[Reader<T>]) -> Result<T, RecordError> {
         Some(Ok(_)) | None => None,
     };
     // A record of another version need not have the newest form.
-    let Version(version) = match serde_json::from_str(record) {
-        Ok(Versioned { v }) => v,
+    let Version(version) = match version(record) {
+        Ok(version) => version,
         Err(unversioned) => return Err(RecordError::malformed(malformed.unwrap_or(unversioned))),
     };
     if version > known {
@@ -130,6 +130,17 @@ fn read<T>(record: &str, readers: &[Reader<T>]) -> Result<T, RecordError> {
     let reader = usize::try_from(version - 1).ok().and_then(|index| readers.get(index));
     let reader = reader.ok_or(RecordError::Newer { version, known })?;
     reader(record).map(|(_, value)| value).map_err(RecordError::malformed)
+}
+
+/// Returns the version of a record: an object has it by name, and an array begins with it.
+fn version(record: &str) -> Result<Version, serde_json::Error> {
+    if let Ok(places) = serde_json::from_str::<Vec<&RawValue>>(record)
+        && let Some(first) = places.first()
+    {
+        return serde_json::from_str(first.get());
+    }
+
+    serde_json::from_str(record).map(|Versioned { v }| v)
 }
 
 /// The error for a stored record that cannot be read. It never quotes the record.

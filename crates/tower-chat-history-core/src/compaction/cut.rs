@@ -1,69 +1,63 @@
 //! The positions and the summary of a compaction, and the rules for them.
 
+use std::ops::{Deref, DerefMut};
+
 use serde::{Deserialize, Serialize};
 
-use super::{CompactionError, Summary};
+use super::{CompactionError, Positions, Summary};
 use crate::seq::Seq;
 
-/// The positions and the summary of a compaction. No position ever decreases within an incarnation.
+/// The [positions](Positions) and the summary of a compaction. No position ever decreases within an incarnation.
+///
+/// A cut dereferences to its positions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Cut {
-    /// The first exchange of the window. It always opens a turn.
-    pub window_start: Seq,
-    /// A tool round (an assistant message with calls, and their results) is left out of prompts if the whole round and
-    /// the message after it are before this position. A round at the end of the log is therefore never left out.
-    pub rounds_start: Seq,
-    /// A tool result is replaced by a placeholder in prompts if it and the message after its round are before this
-    /// position.
-    pub cleared_before: Seq,
-    /// The [recalled messages](crate::Exchange::recalled) of an exchange before this position are left out of prompts.
-    #[serde(default, skip_serializing_if = "is_first")]
-    pub recalled_from: Seq,
-    /// The reasoning of replies before this position is left out of prompts, if it is [bound](crate::Bound) to its
-    /// prompt.
-    #[serde(default, skip_serializing_if = "is_first")]
-    pub reasoning_from: Seq,
-    /// In replies before this position, everything that is [bound](crate::Bound) to its origin is left out of prompts,
-    /// because the provider cannot read it any more: encrypted reasoning, and ids of the provider.
-    #[serde(default, skip_serializing_if = "is_first")]
-    pub encrypted_from: Seq,
-    /// The text that is sent in place of the exchanges before the window.
+    /// The positions.
+    pub positions: Positions,
+    /// The text that is sent in place of the exchanges before the window. It covers every exchange before
+    /// [`covers_to`](Positions::covers_to).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference.
-fn is_first(seq: &Seq) -> bool {
-    *seq == Seq::FIRST
+impl Deref for Cut {
+    type Target = Positions;
+
+    fn deref(&self) -> &Positions {
+        &self.positions
+    }
+}
+
+impl DerefMut for Cut {
+    fn deref_mut(&mut self) -> &mut Positions {
+        &mut self.positions
+    }
 }
 
 impl Cut {
+    /// Creates the cut at these positions, without a summary.
+    #[must_use]
+    pub const fn at(positions: Positions) -> Self {
+        Self { positions: Positions { covers_to: Seq::FIRST, ..positions }, summary: None }
+    }
+
     /// Creates a cut whose window starts at `seq`, without a summary. Neither recalled messages nor reasoning nor
     /// encrypted elements are left out.
     #[must_use]
     pub const fn window_from(seq: Seq) -> Self {
-        Self {
-            window_start: seq,
-            rounds_start: seq,
-            cleared_before: seq,
-            recalled_from: Seq::FIRST,
-            reasoning_from: Seq::FIRST,
-            encrypted_from: Seq::FIRST,
-            summary: None,
-        }
+        Self { positions: Positions::window_from(seq), summary: None }
     }
 
     /// Creates a cut that only leaves out encrypted elements before this position.
     pub(crate) fn without_encrypted(before: Seq) -> Self {
-        Self { encrypted_from: before, ..Self::default() }
+        Self::at(Positions { encrypted_from: before, ..Positions::default() })
     }
 
-    /// Returns the position before which the summary covers every exchange, or [`Seq::FIRST`] if there is no
-    /// summary.
-    #[must_use]
-    pub fn covers_to(&self) -> Seq {
-        self.summary.as_ref().map_or(Seq::FIRST, |summary| summary.covers_to)
+    /// Sets the summary of every exchange before `covers_to`.
+    pub fn set_summary(&mut self, summary: Summary, covers_to: Seq) {
+        self.positions.covers_to = covers_to;
+        self.summary = Some(summary);
     }
 
     /// Checks that this cut may replace `stored` in a log whose next position is `len`. Stores do not check cuts: that
@@ -83,24 +77,13 @@ impl Cut {
         len: u64,
         opens_turn: impl FnOnce(Seq) -> bool,
     ) -> Result<(), CompactionError> {
-        let none = Self::default();
-        let stored = stored.unwrap_or(&none);
-        let back = self.window_start < stored.window_start
-            || self.rounds_start < stored.rounds_start
-            || self.cleared_before < stored.cleared_before
-            || self.recalled_from < stored.recalled_from
-            || self.reasoning_from < stored.reasoning_from
-            || self.encrypted_from < stored.encrypted_from
-            || self.covers_to() < stored.covers_to();
-        if back {
+        if stored.is_some_and(|stored| self.goes_back_from(stored.positions)) {
             return Err(CompactionError::GoesBack);
         }
-        if self.covers_to() > self.window_start {
+        if self.covers_to > self.window_start {
             return Err(CompactionError::CoversWindow);
         }
-        let latest = [self.rounds_start, self.cleared_before, self.recalled_from, self.reasoning_from];
-        let latest = latest.into_iter().fold(self.encrypted_from, Seq::max);
-        if self.window_start.get() >= len || latest.get() > len {
+        if self.window_start.get() >= len || self.latest().get() > len {
             return Err(CompactionError::BeyondLog);
         }
         if self.window_start != Seq::FIRST && !opens_turn(self.window_start) {
@@ -117,15 +100,10 @@ impl Cut {
     #[must_use]
     pub fn truncated_to(&self, len: u64) -> Option<Self> {
         let end = Seq::new(len);
-        (self.window_start < end && self.covers_to() <= end).then(|| Self {
-            window_start: self.window_start,
-            rounds_start: self.rounds_start.min(end),
-            cleared_before: self.cleared_before.min(end),
-            recalled_from: self.recalled_from.min(end),
-            reasoning_from: self.reasoning_from.min(end),
-            encrypted_from: self.encrypted_from.min(end),
-            summary: self.summary.clone(),
-        })
+        if self.window_start >= end || self.covers_to > end {
+            return None;
+        }
+        Some(Self { positions: self.up_to(end), summary: self.summary.clone() })
     }
 
     /// Merges this cut with `stored`, a cut that another call stored while the summary of this one was written. Returns
@@ -135,14 +113,9 @@ impl Cut {
     /// other position of the result is the larger of the two.
     #[must_use]
     pub fn merged_onto(&self, stored: &Self) -> Option<Self> {
-        (self.covers_to() > stored.covers_to()).then(|| Self {
-            window_start: self.window_start.max(stored.window_start),
-            rounds_start: self.rounds_start.max(stored.rounds_start),
-            cleared_before: self.cleared_before.max(stored.cleared_before),
-            recalled_from: self.recalled_from.max(stored.recalled_from),
-            reasoning_from: self.reasoning_from.max(stored.reasoning_from),
-            encrypted_from: self.encrypted_from.max(stored.encrypted_from),
-            summary: self.summary.clone(),
-        })
+        if self.covers_to <= stored.covers_to {
+            return None;
+        }
+        Some(Self { positions: self.max(stored.positions), summary: self.summary.clone() })
     }
 }

@@ -33,7 +33,7 @@ impl Cuts {
     /// `None` if nothing of them is still right.
     ///
     /// If the newest cut must be removed, the cut that it replaced takes its place, as far as that one is still right.
-    /// The provider still cannot read the encrypted elements that remain, so [`Cut::encrypted_from`] stays in any case.
+    /// The provider still cannot read the encrypted elements that remain, so [`encrypted_from`](super::Positions::encrypted_from) stays in any case.
     #[must_use]
     pub fn truncated_to(&self, len: u64) -> Option<Self> {
         let replaced = self.replaced.as_ref().and_then(|cut| cut.truncated_to(len));
@@ -42,8 +42,9 @@ impl Cuts {
         }
 
         let encrypted_from = self.cut.encrypted_from.min(Seq::new(len));
-        if let Some(cut) = replaced {
-            return Some(Self::new(Cut { encrypted_from, ..cut }));
+        if let Some(mut cut) = replaced {
+            cut.encrypted_from = encrypted_from;
+            return Some(Self::new(cut));
         }
         (encrypted_from > Seq::FIRST).then(|| Self::new(Cut::without_encrypted(encrypted_from)))
     }

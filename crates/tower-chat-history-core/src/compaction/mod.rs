@@ -5,6 +5,7 @@
 mod cut;
 mod cuts;
 mod error;
+mod positions;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,9 @@ mod version;
 
 use std::{fmt, sync::Arc};
 
-pub use self::{cut::Cut, cuts::Cuts, error::CompactionError, summary::Summary, version::CompactionVersion};
+pub use self::{
+    cut::Cut, cuts::Cuts, error::CompactionError, positions::Positions, summary::Summary, version::CompactionVersion,
+};
 use crate::{memory::shared, seq::Seq};
 
 /// A stored compaction of one profile. Stores keep it, and do not look into its bytes.

@@ -2,16 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::seq::Seq;
-
 /// A text that summarizes the beginning of a conversation.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Summary {
     /// The summary.
     pub text: String,
-    /// The end of the covered exchanges: the summary covers every exchange before this position.
-    pub covers_to: Seq,
     /// Its size in tokens, if it was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u32>,
@@ -21,18 +17,15 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Creates a summary of every exchange before `covers_to`.
+    /// Creates a summary from its text.
     #[must_use]
-    pub fn new(text: impl Into<String>, covers_to: Seq) -> Self {
-        Self { text: text.into(), covers_to, tokens: None, model: None }
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), tokens: None, model: None }
     }
 }
 
 impl std::fmt::Debug for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Summary")
-            .field("covers_to", &self.covers_to)
-            .field("bytes", &self.text.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Summary").field("bytes", &self.text.len()).finish_non_exhaustive()
     }
 }

@@ -10,8 +10,8 @@ use tower_chat_history::{
     BoxError,
     adapt::{AdaptRequest, CallFacts, CallScope, OpenRequest, Read, ReadResponse},
     engine::InputMode,
+    http::{FromHeaders, HttpLimits, Routes, parts},
 };
-use tower_chat_history_http::{FromHeaders, HttpLimits, Routes, parts};
 
 use super::{CallError, HttpDraft, OnServerState, request, response};
 use crate::{counter, error_type::error_type};

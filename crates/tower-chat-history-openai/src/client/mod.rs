@@ -62,7 +62,7 @@ mod response;
 mod service;
 
 #[doc(inline)]
-pub use tower_chat_history_http::{
+pub use tower_chat_history::http::{
     CONVERSATION_ID, CallError, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, OnServerState, STATELESS,
 };
 

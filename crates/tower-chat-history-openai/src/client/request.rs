@@ -11,8 +11,8 @@ use reqwest::Request;
 use tower_chat_history::{
     BoxError,
     adapt::{Draft, ModelRequest, Prompt},
+    http::{Splice, parts},
 };
-use tower_chat_history_http::{Splice, parts};
 
 /// Returns the factory of the requests that are sent: without the headers of the HTTP layer, with the current trace
 /// context, and with `body` if it is given.

@@ -2,8 +2,7 @@
 
 use async_openai::error::OpenAIError;
 use reqwest::{Body, Response, ResponseBuilderExt as _};
-use tower_chat_history::BoxError;
-use tower_chat_history_http::HistoryBody;
+use tower_chat_history::{BoxError, http::HistoryBody};
 
 /// Converts a response. Its address is kept in the extensions.
 pub(super) fn to_http(response: Response) -> http::Response<HistoryBody> {

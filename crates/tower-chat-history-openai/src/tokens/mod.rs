@@ -1,4 +1,4 @@
-//! Exact token counters for OpenAI's models.
+//! Exact token counters for OpenAI's models, and the counters of [`tower_chat_history::tokens`].
 //!
 //! ```
 //! # #[cfg(feature = "tiktoken")] {
@@ -35,3 +35,4 @@ mod tiktoken;
 pub use self::bpe_openai::BpeOpenai;
 #[cfg(feature = "tiktoken")]
 pub use self::tiktoken::Tiktoken;
+pub use tower_chat_history::tokens::*;

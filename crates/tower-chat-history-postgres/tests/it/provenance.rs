@@ -27,7 +27,7 @@ fn made_by(provider: &str) -> Exchange {
     let mut exchange = exchange("asks");
     let origin = Origin::unknown().provider(provider);
     let [head, prompt] = ["head", "prompt"].map(|text| Digest::of(text.as_bytes()));
-    let cut = Cut::window_from(Seq::new(1)).positions();
+    let cut = Cut::window_from(Seq::new(1)).positions;
     exchange.provenance = Some(Box::new(Provenance::new(1, cut, PromptDigests::new(head, prompt), origin)));
     exchange
 }
@@ -37,7 +37,7 @@ async fn add(store: &PostgresStore, id: &ConversationId, provider: &str) {
 }
 
 async fn damaged_provenances_are_corrupt() {
-    for damage in ["'secret'", "''", "body", "'{\"v\":9,\"secret\":1}'", "'{\"v\":1,\"head\":\"secret\"}'"] {
+    for damage in ["'secret'", "''", "body", "'[9,\"secret\"]'", "'[1,\"secret\"]'"] {
         let url = database().await;
         let (store, client, id) = (single(&url).await, connect(&url).await, conversation("a"));
         say(&store, &id, "one").await;

@@ -61,8 +61,8 @@ const RECALLED: [&str; 12] = [
 ];
 // The provenances of exchanges 4 and 5. The erasure has removed those of the exchanges before.
 const PROVENANCES: [&str; 2] = [
-    r#"{"v":1,"r":1,"c":[2,3,1,4,5,3,4],"d":"LQaABTjTlMIAESIzRFVmdw","o":["p4",null,null,null]}"#,
-    r#"{"v":1,"r":1,"d":"LQaABTjTlMIAESIzRFVmdw"}"#,
+    r#"[1,1,null,null,"LQaABTjTlMIAESIzRFVmdw",[2,3,1,4,5,3,4],["p4"]]"#,
+    r#"[1,1,null,null,"LQaABTjTlMIAESIzRFVmdw",[]]"#,
 ];
 
 // The writes of another append, and of a truncation of the last two exchanges.
@@ -118,7 +118,7 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let mut cut = Cut::window_from(Seq::new(2));
     (cut.rounds_start, cut.cleared_before) = (Seq::new(3), Seq::new(4));
     (cut.recalled_from, cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3), Seq::new(4));
-    cut.summary = Some(Summary::new("zero", Seq::new(1)));
+    cut.set_summary(Summary::new("zero"), Seq::new(1));
     let version = CompactionVersion::new(4);
     let compaction = Compaction::new(version, Seq::new(2), b"state"[..].into(), Some(b"zero"[..].into()));
     let page = store.read(&id, Seq::FIRST, 9).await.unwrap();
@@ -137,7 +137,7 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let fourth = fourth.unwrap();
     let digests = fourth.digests;
     assert_eq!((digests.head, &*digests.prompt.to_string()), (Digest::of(b""), "0011223344556677"));
-    assert_eq!(*fourth, Provenance::new(1, cut.positions(), digests, Origin::unknown().provider("p4")));
+    assert_eq!(*fourth, Provenance::new(1, cut.positions, digests, Origin::unknown().provider("p4")));
     let window = Window::new(revision, Some(compaction), page.exchanges, false);
     assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Window(window));
 

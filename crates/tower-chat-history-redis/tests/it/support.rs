@@ -242,7 +242,7 @@ pub(crate) fn made_by(provider: &str) -> Exchange {
     let mut exchange = exchange("asks");
     let [head, prompt] = ["head", "prompt"].map(|text| Digest::of(text.as_bytes()));
     let origin = Origin::unknown().provider(provider);
-    let cut = Cut::window_from(Seq::new(1)).positions();
+    let cut = Cut::window_from(Seq::new(1)).positions;
     let digests = PromptDigests::new(head, prompt);
     exchange.provenance = Some(Box::new(Provenance::new(1, cut, digests, origin)));
     exchange

@@ -173,7 +173,7 @@ async fn a_database_of_version_1_is_read_and_continued() {
     assert_eq!((provenance.made_at, provenance.tokens), (Some(Seq::new(1)), Some(34)));
     let mut cut = Cut::window_from(Seq::new(2));
     (cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3));
-    assert_eq!((provenance.cut, provenance.origin), (cut.positions(), Origin::unknown().provider("p\u{0}")));
+    assert_eq!((provenance.cut, provenance.origin), (cut.positions, Origin::unknown().provider("p\u{0}")));
     let loaded = window(&store, &id).await;
     assert_eq!(loaded.revision.to_string(), "00112233445566778899aabbccddeeff.3");
     let Cuts { cut, replaced, .. } = Cuts::read(&loaded.compaction.unwrap()).unwrap();

@@ -25,7 +25,7 @@ async fn plant(store: &SqliteStore, id: &ConversationId, number: usize, turn: us
     let mut exchange = Exchange::new(name, [Message::user(text(number % 90)), Message::assistant(text(turn * 70))]);
     exchange.recalled = Some(Recalled::new(text(1), vec![Citation::new(Seq::FIRST, 0..1)])).filter(|_| turn > 0);
     let origin = Origin::unknown().provider(SECRET);
-    let cut = Cut::window_from(Seq::FIRST).positions();
+    let cut = Cut::window_from(Seq::FIRST).positions;
     let digests = PromptDigests::new(Digest::of(b"a"), Digest::of(b"b"));
     exchange.provenance = Some(Box::new(Provenance::new(1, cut, digests, origin)));
     let appended = store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();

@@ -2,9 +2,9 @@
 
 use std::{fmt, ops::Range};
 
+use crate::context::{InputMode, RequestInfo};
 use futures_util::{StreamExt as _, stream::BoxStream};
 use serde_json::{Map, Value, json, value::RawValue};
-use tower_chat_history_context::{InputMode, RequestInfo};
 use tower_chat_history_core::{
     Message, MessageError, ToolCall,
     json::{raw_entries, text},

@@ -45,8 +45,8 @@ pub use self::{
 pub use crate::call::{Flow, FoldReply, ReadBy};
 #[doc(inline)]
 pub use crate::completion;
+pub use crate::context::RequestMessages;
 use crate::{call::TurnInput, engine::Turn, error::BoxError};
-pub use tower_chat_history_context::RequestMessages;
 #[doc(inline)]
 pub use tower_chat_history_core::nested;
 

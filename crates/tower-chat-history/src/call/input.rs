@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use tower_chat_history_context::{
-    RequestInfo,
-    plan::{InputError, refuse_foreign},
-    tokens::TokenCounter,
-};
 use tower_chat_history_core::{ChatCompletions, Closes, ConversationId, Dialect, ExchangeId, Message};
 
 use super::{CallOptions, ReadBy, Stored};
-use crate::error::{DialectPlace, HistoryError, check_dialect};
+use crate::{
+    context::{
+        RequestInfo,
+        plan::{InputError, refuse_foreign},
+        tokens::TokenCounter,
+    },
+    error::{DialectPlace, HistoryError, check_dialect},
+};
 
 /// The input of a call: its conversation, its new messages, and facts about its request.
 #[derive(Clone, Debug)]

@@ -3,15 +3,17 @@
 use std::{fmt, sync::Arc, time::Instant};
 
 use tokio::task::spawn_blocking;
-use tower_chat_history_context::{
-    RequestInfo,
-    budget::PromptTokens,
-    tokens::{CountCache, RequestTokens, TokenCounter},
-};
 use tower_chat_history_core::{Message, TokenCounts};
 use tracing::Span;
 
-use crate::telemetry;
+use crate::{
+    context::{
+        RequestInfo,
+        budget::PromptTokens,
+        tokens::{CountCache, RequestTokens, TokenCounter},
+    },
+    telemetry,
+};
 
 /// The number of bytes to count from which the count runs on a thread for blocking work. A tokenizer takes up to one
 /// second per megabyte for adversarial text. Counting fewer bytes therefore takes at most about 60 milliseconds, and

@@ -1,9 +1,5 @@
 //! Explaining the prompt of a stored reply.
 
-use tower_chat_history_context::{
-    RequestInfo,
-    plan::explain::{self, ExplainInput},
-};
 use tower_chat_history_core::{
     ChatCompletions, ConversationId, Dialect, DialectName, Message, Provenance, Recorded, Seq,
 };
@@ -13,7 +9,14 @@ use super::{
     count::Counting,
     turn::{Called, estimate, in_dialect, read_known},
 };
-use crate::{error::HistoryError, explain::Explanation};
+use crate::{
+    context::{
+        RequestInfo,
+        plan::explain::{self, ExplainInput},
+    },
+    error::HistoryError,
+    explain::Explanation,
+};
 
 /// The data from which a prompt was made, in the dialect of its exchange.
 struct PromptData {
@@ -162,9 +165,9 @@ impl Engine {
             return Ok(None);
         }
         let Some(cuts) = self.bounded_store().cuts(conversation).await? else { return Ok(None) };
-        let cuts = [Some(&cuts.cut), cuts.replaced.as_deref()].into_iter().flatten();
-        let mut summaries = cuts.filter_map(|cut| cut.summary.as_ref());
-        let Some(summary) = summaries.find(|summary| summary.covers_to == covers_to) else { return Ok(None) };
+        let mut cuts = [Some(&cuts.cut), cuts.replaced.as_deref()].into_iter().flatten();
+        let cut = cuts.find(|cut| cut.covers_to == covers_to);
+        let Some(summary) = cut.and_then(|cut| cut.summary.as_ref()) else { return Ok(None) };
 
         let message = self.options().context.summary_format.message_in(dialect, &summary.text);
         message.map(Some).map_err(|source| HistoryError::Composed { dialect: DialectName::of(dialect), source })

@@ -1,10 +1,9 @@
 //! The compactions that this engine last loaded or stored, by conversation.
 
 use quick_cache::sync::Cache;
-use tower_chat_history_context::plan::LoadedWindow;
-use tower_chat_history_core::{ConversationId, Cut, Incarnation, Prefix, Revision, Seq};
+use tower_chat_history_core::{ConversationId, Cut, Incarnation, Positions, Prefix, Revision, Seq};
 
-use crate::report::SinceLast;
+use crate::{context::plan::LoadedWindow, report::SinceLast};
 
 /// The largest number of conversations whose compactions are remembered. The next turn of a conversation that was
 /// evicted reports no changes.
@@ -18,25 +17,16 @@ pub(super) struct LastSeen(Cache<ConversationId, CompactionPositions>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CompactionPositions {
     incarnation: Incarnation,
-    start: Seq,
-    rounds_start: Seq,
-    cleared_before: Seq,
-    covers_to: Seq,
+    positions: Positions,
 }
 
 impl CompactionPositions {
     /// Returns the positions of a stored cut in a log with this revision.
     pub(super) fn of(revision: Revision, cut: Option<&Cut>) -> Self {
-        let none = Cut::default();
-        let cut = cut.unwrap_or(&none);
-        Self {
-            incarnation: revision.incarnation(),
-            // Pruned exchanges have left the window too.
-            start: cut.window_start.max(revision.first()),
-            rounds_start: cut.rounds_start,
-            cleared_before: cut.cleared_before,
-            covers_to: cut.covers_to(),
-        }
+        let mut positions = cut.map(|cut| cut.positions).unwrap_or_default();
+        // Pruned exchanges have left the window too.
+        positions.window_start = positions.window_start.max(revision.first());
+        Self { incarnation: revision.incarnation(), positions }
     }
 
     pub(super) fn of_window(window: &LoadedWindow) -> Self {
@@ -45,7 +35,7 @@ impl CompactionPositions {
 
     /// Returns the start of the window.
     pub(super) const fn start(self) -> Seq {
-        self.start
+        self.positions.window_start
     }
 
     /// Returns the changes since the conversation was seen with these positions. Returns `None` if there are none, or
@@ -54,12 +44,14 @@ impl CompactionPositions {
         if before.incarnation != self.incarnation {
             return None;
         }
+        let before = before.positions;
+        let now = self.positions;
         let moved = |before: Seq, now: Seq| now.get().saturating_sub(before.get());
         let since = SinceLast {
-            evicted_exchanges: moved(before.start, self.start),
-            rounds_left_out: moved(before.rounds_start, self.rounds_start),
-            cleared_exchanges: moved(before.cleared_before, self.cleared_before),
-            summarized_exchanges: moved(before.covers_to, self.covers_to),
+            evicted_exchanges: moved(before.window_start, now.window_start),
+            rounds_left_out: moved(before.rounds_start, now.rounds_start),
+            cleared_exchanges: moved(before.cleared_before, now.cleared_before),
+            summarized_exchanges: moved(before.covers_to, now.covers_to),
         };
         (since != SinceLast::default()).then_some(since)
     }
@@ -67,13 +59,7 @@ impl CompactionPositions {
     /// Returns the maximum of each position. Within an incarnation, positions never decrease, so it does not matter
     /// which of the two values is newer.
     fn max(self, other: Self) -> Self {
-        Self {
-            incarnation: self.incarnation,
-            start: self.start.max(other.start),
-            rounds_start: self.rounds_start.max(other.rounds_start),
-            cleared_before: self.cleared_before.max(other.cleared_before),
-            covers_to: self.covers_to.max(other.covers_to),
-        }
+        Self { incarnation: self.incarnation, positions: self.positions.max(other.positions) }
     }
 }
 

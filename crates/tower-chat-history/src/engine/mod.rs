@@ -70,12 +70,12 @@ use self::{
     summaries::SummaryWorker,
 };
 pub use crate::call::{CallOptions, Reply, TurnInput};
+pub use crate::context::{InputMode, RequestInfo};
 use crate::{
     error::{DrainError, HistoryError, StoreResultsError},
     options::HistoryOptions,
     telemetry::Recorder,
 };
-pub use tower_chat_history_context::{InputMode, RequestInfo};
 
 /// Loads conversations from a store and saves their turns. A clone shares the store, the options and the pending saves.
 ///

@@ -8,15 +8,15 @@ use std::{
 
 use tokio::{sync::Semaphore, time::timeout};
 use tokio_util::task::TaskTracker;
-use tower_chat_history_context::{
-    plan::{LoadedWindow, Plan, Recallable},
-    tokens::TokenCounter as _,
-};
 use tower_chat_history_core::{Citation, ConversationId, Dialect, Message, Prefix, Recalled, Revision, Role, Seq};
 use tracing::{Instrument as _, Span};
 
 use super::{running::RunningWork, turn::Call};
 use crate::{
+    context::{
+        plan::{LoadedWindow, Plan, Recallable},
+        tokens::TokenCounter as _,
+    },
     recall::{LEAST_ALLOWANCE, PrepareRequest, RecallError, RecallOptions, RecallRequest, Recollection},
     report::{RecallOutcome, RecallReport},
     telemetry::{self, RecallStep},

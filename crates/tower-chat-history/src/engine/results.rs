@@ -2,10 +2,6 @@
 
 use std::time::Duration;
 
-use tower_chat_history_context::{
-    plan::{InputError, refuse_foreign},
-    view::OpenCalls,
-};
 use tower_chat_history_core::{
     Append, Appended, ChatCompletions, ConversationId, Dialect, Exchange, ExchangeId, Expect, Message, Metadata,
     NewestRound, Recorded, Revision, Seq, StoreError,
@@ -21,6 +17,10 @@ use super::{
     wait::Ahead,
 };
 use crate::{
+    context::{
+        plan::{InputError, refuse_foreign},
+        view::OpenCalls,
+    },
     error::{DialectPlace, HistoryError, SaveError, StoreResultsError, check_dialect},
     policy::QueueLimits,
 };

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
-use tower_chat_history_context::{budget::Calibration, tokens::CountCache};
 use tower_chat_history_core::HistoryStore;
 
 use super::{
     in_flight::InFlight, last_seen::LastSeen, queue::Queues, rates::Rates, recall::RecallWorker, repair::Repairs,
     retention::Retainer, store::BoundedStore, summaries::SummaryWorker, unreadable::Unreadable,
 };
-use crate::{options::HistoryOptions, telemetry::Recorder};
+use crate::{
+    context::{budget::Calibration, tokens::CountCache},
+    options::HistoryOptions,
+    telemetry::Recorder,
+};
 
 pub(super) struct Shared {
     pub(super) store: BoundedStore,

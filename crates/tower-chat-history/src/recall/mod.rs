@@ -1,10 +1,30 @@
 #![doc = include_str!("../../docs/recall.md")]
+#![cfg_attr(feature = "recall", doc = "\n")]
+#![cfg_attr(feature = "recall", doc = include_str!("../../docs/recall-search.md"))]
 
 #[cfg(feature = "recall")]
+mod analyzer;
+#[cfg(feature = "recall")]
+mod fusion;
+#[cfg(feature = "recall")]
+mod gate;
+#[cfg(feature = "recall")]
 mod log;
+#[cfg(feature = "recall")]
+mod log_recall;
 mod options;
 #[cfg(feature = "recall")]
+mod passage;
+#[cfg(feature = "recall")]
+mod search;
+#[cfg(feature = "recall")]
+mod select;
+#[cfg(feature = "recall")]
 mod service;
+#[cfg(feature = "recall")]
+mod shown;
+#[cfg(feature = "recall")]
+mod tool;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -14,14 +34,22 @@ use tower_chat_history_core::{
     StoreError,
 };
 
-#[cfg(feature = "recall")]
-#[doc(inline)]
-pub use tower_chat_history_recall::{Analyzer, Embedder, Language, LogSearch, SearchScope, SearchTool};
-
 pub(crate) use self::options::LEAST_ALLOWANCE;
 pub use self::options::RecallOptions;
 #[cfg(feature = "recall")]
-pub use self::{log::LogRecall, service::ServiceEmbedder};
+pub use self::{
+    analyzer::{Analyzer, Language, Term},
+    fusion::fuse,
+    gate::{Gate, Outcome},
+    log::{Ask, EmbedError, Embedder, Found, LogSearch, Meaning, Others, Prepared, SearchError, SearchScope, Searched},
+    log_recall::LogRecall,
+    passage::{Passage, is_recallable},
+    search::{Hit, LogTerms, Query, Ranking, Search},
+    select::{Selector, cited},
+    service::ServiceEmbedder,
+    shown::{render, render_exchange, render_frame, render_message},
+    tool::{ArgumentsError, SearchTool, ToolError},
+};
 use crate::error::BoxError;
 
 /// Finds messages of a conversation that are before its window and matter to a new input, and if it

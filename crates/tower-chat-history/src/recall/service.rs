@@ -8,10 +8,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use tower_chat_history_recall::Embedder;
 use tower_service::Service;
 
-use crate::error::BoxError;
+use crate::{error::BoxError, recall::log::Embedder};
 
 /// Makes the vectors of a search [by meaning](crate::recall#by-meaning) with a tower service, usually a client of an
 /// embedding model with its own timeout, limits and retries.

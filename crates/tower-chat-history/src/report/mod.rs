@@ -14,12 +14,12 @@ use std::{
     time::Duration,
 };
 
-use futures_channel::oneshot;
-use futures_util::FutureExt as _;
-use tower_chat_history_context::{
+use crate::context::{
     budget::{PromptTokens, Trimming, WindowSource},
     plan::TranscriptError,
 };
+use futures_channel::oneshot;
+use futures_util::FutureExt as _;
 use tower_chat_history_core::{ConversationId, ExchangeId, LeftOut, Revision, Seq};
 
 pub use self::summary::{SummaryCost, SummaryError, SummaryOutcome, SummaryReport};

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use tower_chat_history_context::tokens::{TokenCounter, tokens_of};
+use crate::context::tokens::{TokenCounter, tokens_of};
 use tower_chat_history_core::Message;
 
 use super::{Summarizer, SummaryCost, SummaryError, SummaryRequest, SummaryResponse, transcript::shorten_message};

@@ -6,9 +6,9 @@ use std::{
     time::Duration,
 };
 
+use crate::context::tokens::{ByteEstimate, TokenCounter, tokens_of};
 use async_trait::async_trait;
 use proptest::prelude::*;
-use tower_chat_history_context::tokens::{ByteEstimate, TokenCounter, tokens_of};
 use tower_chat_history_core::{Message, Usage};
 
 use super::{Rolling, SizedSummary, Summarizer, SummaryCost, SummaryError, SummaryRequest, SummaryResponse};

@@ -5,8 +5,8 @@
 
 use std::{borrow::Cow, collections::HashMap, fmt::Write as _};
 
+use crate::context::tokens::{TokenCounter, tokens_of};
 use serde_json::{Map, Value, json};
-use tower_chat_history_context::tokens::{TokenCounter, tokens_of};
 use tower_chat_history_core::{CallId, ChatCompletions, Message, MessageError, Part, Role, ToolCall};
 
 /// The largest part of a tool result that is shown, in characters (about 500 tokens). The assistant's reply after the

@@ -1,8 +1,8 @@
 //! Tests of transcripts and of shortened messages.
 
+use crate::context::tokens::{ByteEstimate, TokenCounter as _};
 use serde_json::{Value, json};
 use test_providers::signing::SigningDialect;
-use tower_chat_history_context::tokens::{ByteEstimate, TokenCounter as _};
 use tower_chat_history_core::{Message, Role};
 
 use super::transcript::{ARGUMENTS_CHARS, RESULT_CHARS, shorten, shorten_message, transcript};

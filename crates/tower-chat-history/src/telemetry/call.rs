@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use tower_chat_history_context::RequestInfo;
 use tower_chat_history_core::{ConversationId, Message};
 use tracing::{Level, Span, field::Empty, info_span, record_all};
 
@@ -11,7 +10,7 @@ use super::{
     names::{attributes, events, spans},
     recorder::{Recorder, fail, int},
 };
-use crate::call::Reply;
+use crate::{call::Reply, context::RequestInfo};
 
 /// A model call in progress, until its reply, or until the last item of a stream. If it is dropped before that, its
 /// span records it as cancelled.

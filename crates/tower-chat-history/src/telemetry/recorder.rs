@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use tower_chat_history_context::{
+use crate::context::{
     RequestInfo,
     budget::PromptTokens,
     tokens::{TokenCounter, tokens_of},

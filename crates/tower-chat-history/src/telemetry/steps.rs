@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use tower_chat_history_context::{budget::PromptTokens, plan::LoadedWindow};
+use crate::context::{budget::PromptTokens, plan::LoadedWindow};
 use tower_chat_history_core::{Appended, CompactOutcome, Recorded, Seq, StoreError};
 use tracing::{Span, field::Empty, info_span, record_all};
 

@@ -3,7 +3,6 @@
 use std::{borrow::Cow, error::Error, fmt, sync::Arc};
 
 use async_trait::async_trait;
-use tower_chat_history_context::RequestInfo;
 use tower_chat_history_core::{Message, Seq};
 use tracing::{Instrument as _, Span, field::Empty, info_span, record_all};
 
@@ -14,6 +13,7 @@ use super::{
 };
 use crate::{
     call::Reply,
+    context::RequestInfo,
     error::BoxError,
     summary::{Summarizer, SummaryReport, SummaryRequest, SummaryResponse},
 };

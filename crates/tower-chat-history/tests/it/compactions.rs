@@ -30,7 +30,7 @@ fn cut() -> Cut {
 
 fn summarized() -> Cut {
     let mut cut = cut();
-    cut.summary = Some(Summary::new("secret", Seq::new(2)));
+    cut.set_summary(Summary::new("secret"), Seq::new(2));
     cut
 }
 

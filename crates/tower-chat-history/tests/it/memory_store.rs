@@ -110,7 +110,7 @@ async fn a_limit_of_zero_refuses_every_message() {
 
 fn compact(profile: usize, replaces: CompactionVersion, summary: usize) -> Compact {
     let mut cut = Cut::default();
-    cut.summary = Some(Summary::new("s".repeat(summary), Seq::FIRST));
+    cut.set_summary(Summary::new("s".repeat(summary)), Seq::FIRST);
     Cuts::new(cut).compact(Profile::new(format!("profile-{profile}")).unwrap(), replaces).unwrap()
 }
 

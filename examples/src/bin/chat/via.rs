@@ -16,10 +16,11 @@ use futures_util::{Stream, StreamExt as _, stream::BoxStream};
 use serde_json::json;
 use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, Engine, InConversation, engine::InputMode,
+    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, Engine, InConversation,
+    engine::InputMode,
+    http::{CONVERSATION_ID, HttpHistory},
     summary::Summarizer,
 };
-use tower_chat_history_http::{CONVERSATION_ID, HttpHistory};
 use tower_chat_history_openai::{
     ChatStreamService, OpenAi,
     client::{CONVERSATION_ID as CLIENT_CONVERSATION_ID, OpenAiHistory},

@@ -33,8 +33,11 @@ use clap::Parser;
 use examples::{StoreUrl, interrupted};
 use tokio::net::TcpListener;
 use tower::{Layer as _, ServiceExt as _, util::BoxCloneSyncService};
-use tower_chat_history::{BoxError, ChatHistoryLayer, HistoryOptions, Policies, policy::OnInterruption};
-use tower_chat_history_http::{ChatWire, HistoryBody, HttpHistory, error_response};
+use tower_chat_history::{
+    BoxError, ChatHistoryLayer, HistoryOptions, Policies,
+    http::{ChatWire, HistoryBody, HttpHistory, error_response},
+    policy::OnInterruption,
+};
 
 use self::upstream::Upstream;
 

@@ -3,8 +3,7 @@
 use examples::{HttpClient, client};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
 use tower::{ServiceBuilder, util::BoxCloneSyncService};
-use tower_chat_history::BoxError;
-use tower_chat_history_http::HistoryBody;
+use tower_chat_history::{BoxError, http::HistoryBody};
 use tower_chat_history_test::{MockServer, Replies, rules};
 
 /// Headers that belong to one connection, and not to the message. `Connection` can name others.

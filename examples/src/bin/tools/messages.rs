@@ -3,8 +3,7 @@
 use http::Response;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use tower_chat_history::BoxError;
-use tower_chat_history_http::HistoryBody;
+use tower_chat_history::{BoxError, http::HistoryBody};
 
 use crate::{
     agent::Input,

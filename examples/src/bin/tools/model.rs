@@ -5,8 +5,10 @@ use std::sync::Arc;
 use async_openai::config::Config;
 use examples::{HttpClient, HttpProvider, Provider};
 use tower::{Layer as _, Service as _, ServiceExt as _};
-use tower_chat_history::{BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryStore, InConversation};
-use tower_chat_history_http::{CONVERSATION_ID, HttpHistory};
+use tower_chat_history::{
+    BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryStore, InConversation,
+    http::{CONVERSATION_ID, HttpHistory},
+};
 use tower_chat_history_openai::{ChatService, OpenAi};
 
 use crate::{agent::Input, messages, toolbox::Call, typed};

@@ -3,8 +3,10 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use tests::{FullStore, MASTER_KEY, patient};
-use tower_chat_history::BoxError;
-use tower_chat_history_encryption::{DirectoryVault, EncryptedStore, KeyRing, Keys};
+use tower_chat_history::{
+    BoxError,
+    encryption::{DirectoryVault, EncryptedStore, KeyRing, Keys},
+};
 use tower_chat_history_postgres::PostgresOptions;
 use tower_chat_history_redis::RedisOptions;
 use tower_chat_history_sqlite::SqliteOptions;

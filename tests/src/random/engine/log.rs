@@ -234,7 +234,7 @@ impl Log {
             window_start: cut.window_start.get(),
             rounds_start: cut.rounds_start.get(),
             cleared_before: cut.cleared_before.get(),
-            covers_to: cut.covers_to().get(),
+            covers_to: cut.covers_to.get(),
             recalled_from: cut.recalled_from.get(),
         };
         let before = &self.seen[number];

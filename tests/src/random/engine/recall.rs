@@ -9,12 +9,12 @@ use async_trait::async_trait;
 use tower_chat_history::{
     HistoryStore, Message, TurnReport,
     recall::{
-        Analyzer, LogRecall, LogSearch, PrepareRequest, Recall, RecallError, RecallOptions, RecallRequest, Recollection,
+        Analyzer, Gate, LogRecall, LogSearch, PrepareRequest, Recall, RecallError, RecallOptions, RecallRequest,
+        Recollection,
     },
     report::RecallOutcome,
     store::{Citation, Recalled, Seq},
 };
-use tower_chat_history_recall::Gate;
 
 use super::{
     super::{

@@ -104,7 +104,7 @@ fn records(texts: &mut Texts) -> Checked {
         holds(same, "a record that is read can be written and read", || changed.chars().take(200).collect())?;
     }
     let mut cut = Cut::window_from(Seq::new(texts.number()));
-    cut.summary = Some(Summary::new(texts.odd(), Seq::new(texts.number())));
+    cut.set_summary(Summary::new(texts.odd()), Seq::new(texts.number()));
     let cuts = Cuts::new(cut);
     let record = cuts.encode().map_err(unwritten)?;
     let is_same = Cuts::decode(&record).is_ok_and(|again| again == cuts);

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use tests::{FullStore, MASTER_KEY};
-use tower_chat_history::{Message, dialect::Digest};
-use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault};
+use tower_chat_history::{
+    Message,
+    dialect::Digest,
+    encryption::{EncryptedStore, KeyRing, Keys, MemoryVault},
+};
 
 use crate::erasure::secrets::{
     places::{Place, PostgresPlace, RedisPlace, SqlitePlace},

@@ -1,7 +1,7 @@
 //! Recall over encrypted conversations, with a cache around each handle.
 
 use tests::{MASTER_KEY, Storage, over_every_store};
-use tower_chat_history_encryption::{KeyRing, Keys, MemoryVault};
+use tower_chat_history::encryption::{KeyRing, Keys, MemoryVault};
 
 use crate::recall::{
     others::a_turn_recalls_from_conversations_of_the_same_user_only, same::a_search_returns_what_it_returns_in_memory,

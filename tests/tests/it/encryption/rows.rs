@@ -7,12 +7,12 @@ use tests::MASTER_KEY;
 use tower_chat_history::{
     ConversationId, HistoryStore as _, Message, StoreError,
     dialect::Digest,
+    encryption::{EncryptedStore, KeyRing, Keys, MemoryVault},
     store::{
         Append, Citation, CompactionVersion, Cut, Cuts, Exchange, ExchangeId, Expect, Labels, LabelsVersion, List as _,
         Load, Loaded, Origin, Positions, Profile, PromptDigests, Provenance, Recalled, Seq, Summary,
     },
 };
-use tower_chat_history_encryption::{EncryptedStore, KeyRing, Keys, MemoryVault};
 use tower_chat_history_sqlite::SqliteStore;
 
 type Store = EncryptedStore<SqliteStore>;
@@ -96,7 +96,7 @@ async fn fill(store: &Store, id: &ConversationId) {
     second.provenance = Some(Box::new(provenance));
     append(second).await.unwrap();
     let mut cut = Cut::window_from(Seq::new(1));
-    cut.summary = Some(Summary::new("s", Seq::new(1)));
+    cut.set_summary(Summary::new("s"), Seq::new(1));
     let compact = Cuts::new(cut).compact(Profile::default(), CompactionVersion::NONE).unwrap();
     store.compact(id, incarnation, compact).await.unwrap();
     let labels = Labels::new([("title", "t")]).unwrap();

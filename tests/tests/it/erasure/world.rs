@@ -32,7 +32,7 @@ pub(super) async fn store(storage: &Storage, id: &ConversationId, said: &str, at
         let mut append = Append::new(Expect::AnyOrCreate, exchange);
         if turn == "two" {
             let mut cut = Cut::window_from(Seq::new(1));
-            cut.summary = Some(Summary::new(format!("summary of {said}"), Seq::new(1)));
+            cut.set_summary(Summary::new(format!("summary of {said}")), Seq::new(1));
             append = append.compact(Cuts::new(cut).compact(Profile::default(), CompactionVersion::NONE).unwrap());
         }
         appended = Some(storage.store.append(id, append).await.unwrap());

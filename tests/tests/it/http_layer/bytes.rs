@@ -10,9 +10,11 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use proptest::prelude::*;
 use tower::{Layer as _, ServiceExt as _};
-use tower_chat_history::{ChatHistoryLayer, ConversationId, HistoryStoreExt as _, MemoryStore, Message};
+use tower_chat_history::{
+    ChatHistoryLayer, ConversationId, HistoryStoreExt as _, MemoryStore, Message,
+    http::{CONVERSATION_ID, FEW_SHOT_MESSAGES, HttpHistory},
+};
 use tower_chat_history_conformance::shorthand::cases;
-use tower_chat_history_http::{CONVERSATION_ID, FEW_SHOT_MESSAGES, HttpHistory};
 
 use self::{
     generate::{Answer, Body, Logged, any_answer, any_body, any_log},

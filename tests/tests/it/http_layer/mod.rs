@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use reqwest::Body;
 use tower::Service;
-use tower_chat_history_http::HistoryBody;
+use tower_chat_history::http::HistoryBody;
 
 /// An HTTP client without an SDK, as a service.
 #[derive(Clone)]

@@ -474,8 +474,8 @@ impl World {
         let mut cut = previous.clone().unwrap_or_default();
         cut.window_start = cut.window_start.max(opening.seq);
         cut.rounds_start = cut.rounds_start.max(cut.window_start);
-        if summarizes && cut.window_start > cut.covers_to() {
-            cut.summary = Some(Summary::new(format!("up to {}", cut.window_start), cut.window_start));
+        if summarizes && cut.window_start > cut.covers_to {
+            cut.set_summary(Summary::new(format!("up to {}", cut.window_start)), cut.window_start);
         }
         let cuts = Cuts::new(cut).replacing(previous);
         let compact = cuts.compact(Profile::default(), window.compaction_version()).map_err(failed)?;

@@ -63,7 +63,7 @@ impl Talk {
         };
         let turn = window.exchanges.iter().rfind(|recorded| recorded.exchange.opens_turn()).unwrap().seq;
         let mut cut = Cut::window_from(turn);
-        cut.summary = Some(Summary::new("what was said", turn));
+        cut.set_summary(Summary::new("what was said"), turn);
         let compact = Cuts::new(cut).compact(Profile::default(), window.compaction_version()).unwrap();
         store.compact(&self.id, window.revision.incarnation(), compact).await.unwrap();
     }

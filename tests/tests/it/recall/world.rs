@@ -5,10 +5,9 @@ use std::{ops::Range, sync::Arc, time::Duration};
 use tests::Storage;
 use tower_chat_history::{
     CachedStore, ConversationId, Exchange, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, RoutedStore,
-    recall::{Analyzer, Language, LogSearch, SearchTool},
+    recall::{Analyzer, Ask, Found, Language, LogSearch, SearchTool, Searched},
     store::{Append, Citation, Derived, Expect, PruneTo, Revision, Seq},
 };
-use tower_chat_history_recall::{Ask, Found, Searched};
 
 /// The allowance of each search. A token has four bytes here.
 const ALLOWANCE: u64 = 700;

@@ -17,10 +17,10 @@ use tower_chat_history::{
     HistoryStoreExt as _, TurnReport,
     adapt::extract::FromExtensions,
     engine::InputMode,
+    http::HttpHistory,
     report::{NotStored, TurnOutcome},
     store::{Cut, Cuts, Load, Loaded, Seq},
 };
-use tower_chat_history_http::HttpHistory;
 use tower_chat_history_test::responses::Say;
 
 use self::provider::Provider;

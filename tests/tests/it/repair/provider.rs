@@ -6,8 +6,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
-use tower_chat_history::BoxError;
-use tower_chat_history_http::HistoryBody;
+use tower_chat_history::{BoxError, http::HistoryBody};
 use tower_chat_history_test::responses::{MadeResponse, ResponsesProvider, Say};
 
 /// The provider, with the output of its next response.

@@ -299,12 +299,12 @@ impl World {
         let Some(turn) = window.exchanges.iter().rfind(opens) else { return Ok(()) };
         let replaced = window.compaction.as_ref().map(Cuts::read).transpose().map_err(failed)?.map(|cuts| cuts.cut);
         let mut cut = replaced.clone().unwrap_or_default();
-        if turn.seq <= cut.window_start || turn.seq <= cut.covers_to() || !self.open.1.is_empty() {
+        if turn.seq <= cut.window_start || turn.seq <= cut.covers_to || !self.open.1.is_empty() {
             return Ok(());
         }
         cut.window_start = turn.seq;
         cut.rounds_start = cut.rounds_start.max(turn.seq);
-        cut.summary = Some(Summary::new("what was said", turn.seq));
+        cut.set_summary(Summary::new("what was said"), turn.seq);
         let cuts = Cuts::new(cut).replacing(replaced);
         let compact = cuts.compact(Profile::default(), window.compaction_version()).map_err(failed)?;
         self.store.compact(&self.id, window.revision.incarnation(), compact).await.map_err(failed)?;

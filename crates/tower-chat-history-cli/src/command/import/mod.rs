@@ -10,14 +10,14 @@ use std::{
     sync::Arc,
 };
 
-use tower_chat_history_core::{Erase, Prefix};
-use tower_chat_history_transfer::{
+use tower_chat_history::transfer::{
     ImportOptions, ImportReport, Importer,
     foreign::{
         AgentsSqlite, AssistantsThreads, ChatMl, ChatMlText, ForeignConversation, ForeignError, ForeignOptions,
         LangChainRedis, LangChainSqlite, LangGraphSqlite, ShareGpt, import_foreign,
     },
 };
+use tower_chat_history_core::{Erase, Prefix};
 
 use super::write_json;
 use crate::{

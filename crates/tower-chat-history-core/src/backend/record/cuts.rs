@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize, de::Error as _};
 
 use super::{Reader, RecordError, VERSION, Version, encoded, none, read};
 use crate::{
-    compaction::{Compaction, CompactionVersion, Cut, Cuts, Summary},
+    compaction::{Compaction, CompactionVersion, Cut, Cuts, Positions, Summary},
     profile::Profile,
-    provenance::Positions,
     seq::Seq,
     store::Compact,
 };
@@ -17,7 +16,7 @@ use crate::{
 pub(super) const CUTS: &[Reader<Cuts>] = &[cuts_1];
 pub(super) const STATES: &[Reader<State<Version>>] = &[state_1];
 
-/// Cuts as a file has them: positions by their names, and summaries beside them.
+/// Cuts as a file has them: the summaries beside the positions.
 #[derive(Serialize, Deserialize)]
 struct StoredCuts<V, C> {
     v: V,
@@ -38,21 +37,11 @@ pub(super) struct State<V> {
 
 /// The text of a compaction that was derived from messages. Its version is that of the state.
 #[derive(Serialize, Deserialize)]
-struct Summaries<T> {
+struct Summaries<S> {
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]
-    summary: Option<StoredSummary<T>>,
+    summary: Option<S>,
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]
-    replaced: Option<StoredSummary<T>>,
-}
-
-/// A summary without the position that it covers exchanges to, which is in the state.
-#[derive(Serialize, Deserialize)]
-struct StoredSummary<T> {
-    text: T,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tokens: Option<u32>,
-    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
-    model: Option<T>,
+    replaced: Option<S>,
 }
 
 impl Cuts {
@@ -63,12 +52,11 @@ impl Cuts {
     /// Never fails for cuts of this crate's own types. It returns a `Result` because serialization is fallible.
     pub fn compact(&self, profile: Profile, replaces: CompactionVersion) -> Result<Compact, RecordError> {
         let replaced = self.replaced.as_deref();
-        let state = encoded(&State { v: VERSION, cut: self.cut.positions(), replaced: replaced.map(Cut::positions) })?;
+        let state =
+            encoded(&State { v: VERSION, cut: self.cut.positions, replaced: replaced.map(|cut| cut.positions) })?;
 
-        let summaries = Summaries {
-            summary: self.cut.summary.as_ref().map(StoredSummary::of),
-            replaced: replaced.and_then(|cut| cut.summary.as_ref()).map(StoredSummary::of),
-        };
+        let summaries =
+            Summaries { summary: self.cut.summary.as_ref(), replaced: replaced.and_then(|cut| cut.summary.as_ref()) };
         let derived = if summaries.summary.is_some() || summaries.replaced.is_some() {
             Some(Arc::from(encoded(&summaries)?.into_bytes()))
         } else {
@@ -80,13 +68,14 @@ impl Cuts {
 
     /// Reads the cuts that [`compact`](Self::compact) wrote.
     ///
-    /// If their summaries were [erased](crate::Derived::Erase), only [`Cut::encrypted_from`] is left of them.
+    /// If their summaries were [erased](crate::Derived::Erase), only [`encrypted_from`](Positions::encrypted_from) is left of them.
     ///
     /// # Errors
     ///
     /// Returns an error if the compaction is not from `compact`, or if a newer version of this library wrote it.
     pub fn read(compaction: &Compaction) -> Result<Self, RecordError> {
-        let state = str::from_utf8(&compaction.state).map_err(malformed)?;
+        let state = str::from_utf8(&compaction.state)
+            .map_err(|error| RecordError::malformed(serde_json::Error::custom(error)))?;
         let State { cut, replaced, .. } = read(state, STATES)?;
 
         let Some(derived) = &compaction.derived else {
@@ -98,9 +87,10 @@ impl Cuts {
             });
         };
 
-        let summaries: Summaries<String> = serde_json::from_slice(derived).map_err(RecordError::malformed)?;
-        let replaced = replaced.map(|at| cut_at(at, summaries.replaced)).transpose()?;
-        Ok(Self::new(cut_at(cut, summaries.summary)?).replacing(replaced))
+        let summaries: Summaries<Summary> = serde_json::from_slice(derived).map_err(RecordError::malformed)?;
+        let cut = Cut { positions: cut, summary: summaries.summary };
+        let replaced = replaced.map(|positions| Cut { positions, summary: summaries.replaced });
+        complete(Self::new(cut).replacing(replaced)).map_err(RecordError::malformed)
     }
 
     /// Returns these cuts as one text, for a file. Stores never see it.
@@ -122,34 +112,19 @@ impl Cuts {
     }
 }
 
-impl<'a> StoredSummary<&'a str> {
-    fn of(summary: &'a Summary) -> Self {
-        Self { text: &summary.text, tokens: summary.tokens, model: summary.model.as_deref() }
+/// Checks that each cut whose summary covers something has the summary.
+fn complete(cuts: Cuts) -> Result<Cuts, serde_json::Error> {
+    for cut in [Some(&cuts.cut), cuts.replaced.as_deref()].into_iter().flatten() {
+        if cut.summary.is_none() && cut.covers_to > Seq::FIRST {
+            return Err(serde_json::Error::custom("a summary is missing"));
+        }
     }
-}
-
-/// Returns the cut at these positions with its summary, which it has if its summary covers something.
-fn cut_at(positions: Positions, summary: Option<StoredSummary<String>>) -> Result<Cut, RecordError> {
-    if summary.is_none() && positions.covers_to > Seq::FIRST {
-        return Err(malformed("a summary is missing"));
-    }
-    let mut cut = Cut::at(positions);
-    cut.summary = summary.map(|StoredSummary { text, tokens, model }| Summary {
-        text,
-        covers_to: positions.covers_to,
-        tokens,
-        model,
-    });
-    Ok(cut)
-}
-
-fn malformed(cause: impl std::fmt::Display) -> RecordError {
-    RecordError::malformed(serde_json::Error::custom(cause))
+    Ok(cuts)
 }
 
 pub(super) fn cuts_1(record: &str) -> Result<(Version, Cuts), serde_json::Error> {
     let StoredCuts { v, cut, replaced } = serde_json::from_str(record)?;
-    Ok((v, Cuts::new(cut).replacing(replaced)))
+    Ok((v, complete(Cuts::new(cut).replacing(replaced))?))
 }
 
 fn state_1(record: &str) -> Result<(Version, State<Version>), serde_json::Error> {

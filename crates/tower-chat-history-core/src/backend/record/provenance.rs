@@ -1,39 +1,35 @@
-//! The stored form of provenances.
-//!
-//! Every exchange has one, so the names are single letters, and the zeros at the end of the positions are left out.
+//! The stored form of provenances: a JSON array with fixed places, because every exchange has one.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize, de::Error as _};
 
 use super::{PROVENANCES, RecordError, VERSION, Version, encoded, read};
 use crate::{
+    compaction::Positions,
     digest::Digest,
-    provenance::{Origin, Positions, PromptDigests, Provenance},
+    provenance::{Origin, PromptDigests, Provenance},
     seq::Seq,
 };
 
+/// The places of the array.
 #[derive(Serialize, Deserialize)]
-struct Stored<V> {
-    v: V,
-    #[serde(rename = "r")]
-    renderer: u32,
-    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
-    made_at: Option<Seq>,
-    #[serde(rename = "c", default, skip_serializing_if = "Vec::is_empty")]
-    cut: Vec<Seq>,
-    /// Both digests, as base64.
-    #[serde(rename = "d")]
-    digests: String,
-    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
-    reader: Option<Digest>,
-    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
-    tokens: Option<u64>,
-    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
-    origin: Option<Names>,
-}
-
-/// The names of an origin: provider, route, account, model.
-type Names = (Option<String>, Option<String>, Option<String>, Option<String>);
+struct Stored<V, T>(
+    /// The version of the record.
+    V,
+    /// The version of the renderer.
+    u32,
+    /// Where the log ended when the prompt was made.
+    Option<Seq>,
+    /// The estimated tokens.
+    Option<u64>,
+    /// The digests of the head and of the prompt and, if there is one, the key of the reader. Together, as base64.
+    String,
+    /// The positions of the cut.
+    Positions,
+    /// Provider, model, route and account, without the absent ones at the end.
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    Vec<Option<T>>,
+);
 
 impl Provenance {
     /// Returns the text to store next to the exchange's record.
@@ -42,17 +38,22 @@ impl Provenance {
     ///
     /// Never fails for a value of this crate's own types. It returns a `Result` because serialization is fallible.
     pub fn encode(&self) -> Result<String, RecordError> {
-        let Origin { provider, route, account, model } = self.origin.clone();
-        encoded(&Stored {
-            v: VERSION,
-            renderer: self.renderer,
-            made_at: self.made_at,
-            cut: positions(self.cut),
-            digests: URL_SAFE_NO_PAD.encode([self.digests.head.bytes(), self.digests.prompt.bytes()].concat()),
-            reader: self.reader,
-            tokens: self.tokens,
-            origin: (!self.origin.is_unknown()).then_some((provider, route, account, model)),
-        })
+        let mut digests = [self.digests.head.bytes(), self.digests.prompt.bytes()].concat();
+        digests.extend(self.reader.into_iter().flat_map(Digest::bytes));
+
+        let Origin { provider, route, account, model } = &self.origin;
+        let mut names: Vec<_> = [provider, model, route, account].map(Option::as_deref).into();
+        while names.pop_if(|name| name.is_none()).is_some() {}
+
+        encoded(&Stored(
+            VERSION,
+            self.renderer,
+            self.made_at,
+            self.tokens,
+            URL_SAFE_NO_PAD.encode(digests),
+            self.cut,
+            names,
+        ))
     }
 
     /// Reads the value that [`encode`](Self::encode) wrote.
@@ -66,51 +67,23 @@ impl Provenance {
 }
 
 pub(super) fn provenance_1(record: &str) -> Result<(Version, Provenance), serde_json::Error> {
-    let stored: Stored<Version> = serde_json::from_str(record)?;
-    let digests = digests(&stored.digests).ok_or_else(|| serde_json::Error::custom("expected two digests"))?;
-    let cut = cut(&stored.cut).ok_or_else(|| serde_json::Error::custom("expected at most 7 positions"))?;
-    let (provider, route, account, model) = stored.origin.unwrap_or_default();
+    let Stored(version, renderer, made_at, tokens, digests, cut, mut names) = serde_json::from_str(record)?;
+    let (digests, reader) =
+        digests_and_reader(&digests).ok_or_else(|| serde_json::Error::custom("expected two or three digests"))?;
+
+    names.resize(names.len().max(4), None);
+    let [provider, model, route, account] =
+        names.try_into().map_err(|_| serde_json::Error::custom("expected at most 4 names"))?;
     let origin = Origin { provider, route, account, model };
-    let mut provenance = Provenance::new(stored.renderer, cut, digests, origin);
-    provenance.made_at = stored.made_at;
-    provenance.reader = stored.reader;
-    provenance.tokens = stored.tokens;
-    Ok((stored.v, provenance))
+
+    Ok((version, Provenance { renderer, made_at, cut, digests, reader, tokens, origin }))
 }
 
-fn digests(text: &str) -> Option<PromptDigests> {
+fn digests_and_reader(text: &str) -> Option<(PromptDigests, Option<Digest>)> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-    let (head, prompt) = bytes.split_at_checked(8)?;
-    Some(PromptDigests::new(Digest::from_bytes(head.try_into().ok()?), Digest::from_bytes(prompt.try_into().ok()?)))
-}
+    let (head, rest) = bytes.split_first_chunk()?;
+    let (prompt, reader) = rest.split_first_chunk()?;
+    let reader = if reader.is_empty() { None } else { Some(Digest::from_bytes(reader.try_into().ok()?)) };
 
-/// Returns the positions, those first that are rarely 0, without the zeros at the end.
-fn positions(cut: Positions) -> Vec<Seq> {
-    let mut positions = vec![
-        cut.window_start,
-        cut.rounds_start,
-        cut.covers_to,
-        cut.cleared_before,
-        cut.recalled_from,
-        cut.reasoning_from,
-        cut.encrypted_from,
-    ];
-    while positions.pop_if(|seq| *seq == Seq::FIRST).is_some() {}
-    positions
-}
-
-/// Returns the cut with these positions, or `None` if they are too many.
-fn cut(positions: &[Seq]) -> Option<Positions> {
-    let mut all = [Seq::FIRST; 7];
-    all.get_mut(..positions.len())?.copy_from_slice(positions);
-    let [window_start, rounds_start, covers_to, cleared_before, recalled_from, reasoning_from, encrypted_from] = all;
-    Some(Positions {
-        window_start,
-        rounds_start,
-        cleared_before,
-        recalled_from,
-        reasoning_from,
-        encrypted_from,
-        covers_to,
-    })
+    Some((PromptDigests::new(Digest::from_bytes(*head), Digest::from_bytes(*prompt)), reader))
 }

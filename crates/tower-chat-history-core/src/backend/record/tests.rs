@@ -7,7 +7,7 @@ use super::{
     *,
 };
 use crate::{
-    compaction::{Compaction, CompactionVersion, Cut, Cuts, Summary},
+    compaction::{Compaction, CompactionVersion, Cut, Cuts, Positions, Summary},
     digest::Digest,
     exchange::{ExchangeId, Timestamp, TokenCounts, Usage},
     metadata::Metadata,
@@ -67,20 +67,22 @@ fn version_1_is_frozen() {
 #[test]
 fn version_1_of_a_cut_is_frozen() {
     let mut cut = Cut::window_from(Seq::new(2));
-    let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2}"#;
+    let text = r#"{"v":1,"positions":[2,2,0,2]}"#;
     assert_eq!((record_of(&cut).as_str(), cut_of(text).unwrap()), (text, cut.clone()));
-    cut.summary = Some(Summary::new("s", Seq::new(1)));
-    let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"summary":{"text":"s","covers_to":1}}"#;
+    cut.set_summary(Summary::new("s"), Seq::new(1));
+    let text = r#"{"v":1,"positions":[2,2,1,2],"summary":{"text":"s"}}"#;
     assert_eq!((record_of(&cut).as_str(), cut_of(text).unwrap()), (text, cut.clone()));
     assert!(matches!(cut_of(&text.replacen('1', "2", 1)), Err(RecordError::Newer { version: 2, known: 1 })));
     cut = Cut::window_from(Seq::new(2));
     cut.recalled_from = Seq::new(7);
-    let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"recalled_from":7}"#;
+    let text = r#"{"v":1,"positions":[2,2,0,2,7]}"#;
     assert_eq!((record_of(&cut).as_str(), cut_of(text).unwrap()), (text, cut.clone()));
     cut.encrypted_from = Seq::new(6);
-    let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"recalled_from":7,"encrypted_from":6}"#;
+    let text = r#"{"v":1,"positions":[2,2,0,2,7,0,6]}"#;
     assert_eq!((record_of(&cut).as_str(), cut_of(text).unwrap()), (text, cut));
-    assert!(cut_of("{}").is_err());
+    for wrong in ["{}", r#"{"v":1,"positions":[2,2,1,2]}"#, r#"{"v":1,"positions":[0,0,0,0,0,0,0,0]}"#] {
+        assert!(cut_of(wrong).is_err(), "{wrong}");
+    }
 }
 
 #[test]
@@ -159,7 +161,7 @@ fn a_version_is_a_number_from_1_and_any_larger_one_is_newer() {
     }
 }
 
-/// A possible later step: version 2 would say `start` instead of `window_start`, and nothing else.
+/// A possible later step: version 2 would say `start` instead of `positions`, and nothing else.
 #[test]
 fn a_later_version_reads_the_older_ones_and_refuses_newer_ones() {
     #[derive(Deserialize)]
@@ -181,7 +183,7 @@ fn a_later_version_reads_the_older_ones_and_refuses_newer_ones() {
         assert!(matches!(read(newer, &readers), Err(RecordError::Newer { version: 3, known: 2 })), "{newer}");
     }
     // Each version has its own form.
-    for malformed in [r#"{"v":1,"start":7}"#, r#"{"v":2,"window_start":7}"#, r#"{"start":7}"#, "{"] {
+    for malformed in [r#"{"v":1,"start":7}"#, r#"{"v":2,"positions":[7]}"#, r#"{"start":7}"#, "{"] {
         assert!(matches!(read(malformed, &readers), Err(RecordError::Malformed { .. })), "{malformed}");
     }
 }
@@ -189,15 +191,15 @@ fn a_later_version_reads_the_older_ones_and_refuses_newer_ones() {
 fn both() -> Cuts {
     let mut cut = Cut::window_from(Seq::new(2));
     cut.reasoning_from = Seq::new(4);
-    cut.summary = Some(Summary { tokens: Some(7), model: Some("m".into()), ..Summary::new("t", Seq::new(2)) });
+    cut.set_summary(Summary { tokens: Some(7), model: Some("m".into()), ..Summary::new("t") }, Seq::new(2));
     let mut replaced = Cut::window_from(Seq::new(1));
-    replaced.summary = Some(Summary::new("s \u{0}", Seq::new(1)));
+    replaced.set_summary(Summary::new("s \u{0}"), Seq::new(1));
     Cuts::new(cut).replacing(Some(replaced))
 }
 
 #[test]
 fn version_1_of_cuts_in_a_file_has_the_cut_that_was_replaced() {
-    let text = r#"{"v":1,"window_start":2,"rounds_start":2,"cleared_before":2,"reasoning_from":4,"summary":{"text":"t","covers_to":2,"tokens":7,"model":"m"},"replaced":{"window_start":1,"rounds_start":1,"cleared_before":1,"summary":{"text":"s \u0000","covers_to":1}}}"#;
+    let text = r#"{"v":1,"positions":[2,2,2,2,0,4],"summary":{"text":"t","tokens":7,"model":"m"},"replaced":{"positions":[1,1,1,1],"summary":{"text":"s \u0000"}}}"#;
     assert_eq!(both().encode().unwrap(), text);
     assert_eq!(Cuts::decode(text).unwrap(), both());
 }
@@ -206,7 +208,7 @@ fn version_1_of_cuts_in_a_file_has_the_cut_that_was_replaced() {
 fn version_1_of_a_compaction_has_positions_in_its_state_and_text_apart() {
     let compact = both().compact(Profile::default(), CompactionVersion::new(3)).unwrap();
     assert_eq!((compact.replaces, compact.window_start), (CompactionVersion::new(3), Seq::new(2)));
-    let state = r#"{"v":1,"cut":[2,2,2,0,4,0,2],"replaced":[1,1,1,0,0,0,1]}"#;
+    let state = r#"{"v":1,"cut":[2,2,2,2,0,4],"replaced":[1,1,1,1]}"#;
     assert_eq!(*compact.state, *state.as_bytes());
     let derived = r#"{"summary":{"text":"t","tokens":7,"model":"m"},"replaced":{"text":"s \u0000"}}"#;
     assert_eq!(compact.derived.as_deref(), Some(derived.as_bytes()));
@@ -214,7 +216,7 @@ fn version_1_of_a_compaction_has_positions_in_its_state_and_text_apart() {
 
     let plain = Cuts::new(Cut::window_from(Seq::new(2)));
     let compact = plain.compact(Profile::default(), CompactionVersion::NONE).unwrap();
-    assert_eq!((&*compact.state, compact.derived.as_deref()), (&br#"{"v":1,"cut":[2,2,2,0,0,0,0]}"#[..], None));
+    assert_eq!((&*compact.state, compact.derived.as_deref()), (&br#"{"v":1,"cut":[2,2,0,2]}"#[..], None));
     assert_eq!(Cuts::read(&compact.stored_as(CompactionVersion::new(1))).unwrap(), plain);
 }
 
@@ -224,11 +226,11 @@ fn damaged_compactions_are_errors_without_quotes() {
         let derived = derived.map(Arc::from);
         Cuts::read(&Compaction::new(CompactionVersion::new(1), Seq::new(2), Arc::from(state), derived)).unwrap_err()
     };
-    let state = br#"{"v":1,"cut":[2,2,2,0,0,0,2]}"#;
+    let state = br#"{"v":1,"cut":[2,2,2,2]}"#;
     for (state, derived) in [
         (&b"\xff"[..], None),
         (b"secret", None),
-        (br#"{"v":1,"cut":[2,2,2,0,0,0]}"#, None),
+        (br#"{"v":1,"cut":[2,2,2,0,0,0,0,0]}"#, None),
         (state, Some(&b"\xff secret"[..])),
         (state, Some(br#"{"secret":1}"#)),
         (state, Some(br#"{"summary":{"text":"secret"},"replaced":1}"#)),
@@ -246,8 +248,8 @@ fn version_1_of_a_provenance_is_frozen() {
     let mut cut = Cut::window_from(Seq::new(2));
     (cut.reasoning_from, cut.encrypted_from) = (Seq::new(5), Seq::new(3));
     let origin = Origin::unknown().provider("p").route("r").account("a").model("m");
-    let mut provenance = Provenance::new(1, cut.positions(), PromptDigests::new(head, prompt), origin);
-    let text = r#"{"v":1,"r":1,"c":[2,2,0,2,0,5,3],"d":"cchrlGix8HfvJ0wiJTyNGQ","o":["p","r","a","m"]}"#;
+    let mut provenance = Provenance::new(1, cut.positions, PromptDigests::new(head, prompt), origin);
+    let text = r#"[1,1,null,null,"cchrlGix8HfvJ0wiJTyNGQ",[2,2,0,2,0,5,3],["p","m","r","a"]]"#;
     assert_eq!(provenance.encode().unwrap(), text);
     assert_eq!(Provenance::decode(text).unwrap(), provenance);
 
@@ -255,12 +257,17 @@ fn version_1_of_a_provenance_is_frozen() {
     provenance.reader = Some(head);
     provenance.tokens = Some(12_345);
     provenance.origin = Origin::unknown();
-    let text = r#"{"v":1,"r":1,"s":7,"c":[2,2,0,2,0,5,3],"d":"cchrlGix8HfvJ0wiJTyNGQ","k":"cchrlGix8Hc","n":12345}"#;
+    let text = r#"[1,1,7,12345,"cchrlGix8HfvJ0wiJTyNGXHIa5RosfB3",[2,2,0,2,0,5,3]]"#;
+    assert_eq!(provenance.encode().unwrap(), text);
+    assert_eq!(Provenance::decode(text).unwrap(), provenance);
+
+    provenance.origin = Origin::unknown().route("r");
+    let text = r#"[1,1,7,12345,"cchrlGix8HfvJ0wiJTyNGXHIa5RosfB3",[2,2,0,2,0,5,3],[null,null,"r"]]"#;
     assert_eq!(provenance.encode().unwrap(), text);
     assert_eq!(Provenance::decode(text).unwrap(), provenance);
 
     let least = Provenance::default();
-    let text = r#"{"v":1,"r":0,"d":"AAAAAAAAAAAAAAAAAAAAAA"}"#;
+    let text = r#"[1,0,null,null,"AAAAAAAAAAAAAAAAAAAAAA",[]]"#;
     assert_eq!(least.encode().unwrap(), text);
     assert_eq!(Provenance::decode(text).unwrap(), least);
 }
@@ -270,28 +277,44 @@ fn a_damaged_provenance_is_an_error() {
     for wrong in [
         "{}",
         r#"{"v":1}"#,
-        r#"{"v":1,"r":1}"#,
-        r#"{"v":1,"r":1,"d":""}"#,
-        r#"{"v":1,"r":1,"d":"AAAAAAAAAAA"}"#,
-        r#"{"v":1,"r":1,"d":"AAAAAAAAAAAAAAAAAAAAAAAA"}"#,
-        r#"{"v":1,"r":1,"d":"AAAAAAAAAAAAAAAAAAAA*A"}"#,
-        r#"{"v":1,"r":1,"c":[1,2,3,4,5,6,7,8],"d":"AAAAAAAAAAAAAAAAAAAAAA"}"#,
-        r#"{"v":1,"r":1,"c":[-1],"d":"AAAAAAAAAAAAAAAAAAAAAA"}"#,
+        "[]",
+        "[0]",
+        "[1]",
+        "[1,1,null,null]",
+        r#"[1,1,null,null,"AAAAAAAAAAAAAAAAAAAAAA"]"#,
+        r#"[1,1,null,null,"",[]]"#,
+        r#"[1,1,null,null,"AAAAAAAAAAA",[]]"#,
+        r#"[1,1,null,null,"AAAAAAAAAAAAAAAAAAAAAAAA",[]]"#,
+        r#"[1,1,null,null,"AAAAAAAAAAAAAAAAAAAA*A",[]]"#,
+        r#"[1,1,null,null,"AAAAAAAAAAAAAAAAAAAAAA",[1,2,3,4,5,6,7,8]]"#,
+        r#"[1,1,null,null,"AAAAAAAAAAAAAAAAAAAAAA",[-1]]"#,
+        r#"[1,1,null,null,"AAAAAAAAAAAAAAAAAAAAAA",[],["p","m","r","a","x"]]"#,
+        r#"[1,1,null,null,"AAAAAAAAAAAAAAAAAAAAAA",[],[],1]"#,
     ] {
-        assert!(Provenance::decode(wrong).is_err(), "{wrong}");
+        assert!(matches!(Provenance::decode(wrong), Err(RecordError::Malformed { .. })), "{wrong}");
     }
+    let newer = Provenance::decode(r#"[2,"secret"]"#).unwrap_err();
+    assert!(matches!(newer, RecordError::Newer { version: 2, known: 1 }), "{newer}");
 }
 
 /// It is stored beside every exchange.
 #[test]
 fn a_provenance_is_small() {
     let last = Seq::new(99_999);
-    let mut cut = Cut::window_from(last);
-    (cut.rounds_start, cut.cleared_before, cut.recalled_from) = (last, last, last);
-    cut.summary = Some(Summary::new("before", last));
+    let cut = Positions {
+        window_start: last,
+        rounds_start: last,
+        cleared_before: last,
+        recalled_from: last,
+        reasoning_from: last,
+        encrypted_from: last,
+        covers_to: last,
+    };
     let digests = PromptDigests::new(Digest::of(b"head"), Digest::of(b"prompt"));
-    let provenance = Provenance::new(1, cut.positions(), digests, Origin::unknown());
-    let provenance = provenance.made_at(Some(last)).tokens(Some(999_999));
+    let mut provenance = Provenance::new(99, cut, digests, Origin::unknown());
+    provenance.made_at = Some(last);
+    provenance.tokens = Some(9_999_999);
+    provenance.reader = Some(Digest::of(b"reader"));
     let text = provenance.encode().unwrap();
     assert!(text.len() <= 100, "{} bytes: {text}", text.len());
 }

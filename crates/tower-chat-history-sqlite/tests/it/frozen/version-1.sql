@@ -54,12 +54,12 @@ INSERT INTO conversation VALUES (1, 'acme/user%2042', x'00112233445566778899aabb
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (4294967296, 'e0', NULL, 2, 163,
     '{"v":1,"id":"e0","at":1700000000000,"messages":[{"role":"user","content":"Hi! I am Nemo."},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}],"tokens":{"counter":"o200k_base","counts":[5,6]}}');
 INSERT INTO exchange (place, id, continues, messages, bytes, provenance, body) VALUES (4294967297, 'e1', 0, 2, 88,
-    '{"v":1,"r":1,"s":1,"c":[2,2,0,2,0,5,3],"d":"LQaABTjTlMIAESIzRFVmdw","k":"iJmqu8zd7v8","n":34,"o":["p\u0000",null,null,null]}',
+    '[1,1,1,34,"LQaABTjTlMIAESIzRFVmd4iZqrvM3e7_",[2,2,0,2,0,5,3],["p\u0000"]]',
     '{"v":1,"id":"e1","at":1700000001000,"continues":0,"messages":[{"role":"tool","tool_call_id":"c1","content":"r"},{"role":"assistant","content":"Hello!"}]}');
 INSERT INTO exchange (place, id, continues, messages, bytes, recalled_first, recalled, body) VALUES (4294967298, 'e2', NULL, 2, 95, 0,
     '{"v":1,"message":{"role":"user","content":"You said: \u0000 Nemo."},"citations":[[0,0,1],[1,1,2]],"tokens":9}',
     '{"v":1,"id":"e2","at":1700000002000,"messages":[{ "role": "user", "content": "And \u0000 now?", "x": 1.0 },{"role":"assistant","content":"Bye."}],"model":"gpt-4o","finish_reason":"stop"}');
-INSERT INTO compaction VALUES (1, 'default', 1, 2, CAST('{"v":1,"cut":[2,2,0,0,0,0,2]}' AS BLOB),
+INSERT INTO compaction VALUES (1, 'default', 1, 2, CAST('{"v":1,"cut":[2,2,2]}' AS BLOB),
     CAST('{"summary":{"text":"They greeted each other."}}' AS BLOB));
 -- A pruned log, which begins at position 2.
 INSERT INTO conversation VALUES (2, 'acme/pruned', x'ffeeddccbbaa99887766554433221100', 4, 2, 4,
@@ -69,7 +69,7 @@ INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (85899
 INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (8589934595, 'e3', NULL, 1, 32,
     '{"v":1,"id":"e3","at":1700000003000,"messages":[{"role":"user","content":"Bye."}]}');
 INSERT INTO compaction VALUES (2, 'default', 1, 1,
-    CAST('{"v":1,"cut":[1,1,0,3,4,2,1],"replaced":[0,1,0,0,0,0,0]}' AS BLOB),
+    CAST('{"v":1,"cut":[1,1,1,0,3,4,2],"replaced":[0,1]}' AS BLOB),
     CAST('{"summary":{"text":"They greeted each other."}}' AS BLOB));
 -- The erasures of all conversations (epoch 6) and of the prefix `acme/user%2042` (epoch 7).
 INSERT INTO erasure VALUES (6, '474292953285562e');

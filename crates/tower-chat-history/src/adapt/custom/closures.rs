@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Range};
 
-use tower_chat_history_context::InputMode;
+use crate::context::InputMode;
 use tower_chat_history_core::{ForeignShape, Message};
 
 use crate::{

@@ -55,9 +55,9 @@ mod closures;
 
 use std::{any::Any, fmt, future, mem, ops::Range, sync::Arc};
 
+use crate::context::{InputMode, RequestInfo};
 use futures_util::{StreamExt as _, stream::BoxStream};
 use serde_json::Value;
-use tower_chat_history_context::{InputMode, RequestInfo};
 use tower_chat_history_core::{Message, nested};
 
 // Programs do not name these types: they build a `Custom` with its methods and pass it to a layer.

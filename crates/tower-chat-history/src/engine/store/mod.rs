@@ -5,9 +5,9 @@ mod stored;
 
 use std::{sync::Arc, time::Duration};
 
+use crate::context::plan::LoadedWindow;
 use futures_util::FutureExt as _;
 use tokio::time::sleep;
-use tower_chat_history_context::plan::LoadedWindow;
 use tower_chat_history_core::{
     Append, Appended, CompactOutcome, CompactionVersion, ConversationId, Cut, Cuts, Dialect, DialectName, Epoch,
     ExchangeId, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Page, Recorded, Seq, StoreError,

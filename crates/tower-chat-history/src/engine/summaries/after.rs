@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tower_chat_history_context::plan::{self, CallBudget, GrownWindow, LoadedWindow, first_uncovered};
 use tower_chat_history_core::{ConversationId, Cut, Dialect, Message, Origin};
 use tracing::Span;
 
@@ -15,6 +14,7 @@ use super::{
     Job, SummaryWorker, is_stored,
 };
 use crate::{
+    context::plan::{self, CallBudget, GrownWindow, LoadedWindow, first_uncovered},
     error::HistoryError,
     options::HistoryOptions,
     summary::{SummarizeWhen, SummaryReport},

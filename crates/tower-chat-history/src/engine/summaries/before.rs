@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tokio::time::timeout;
-use tower_chat_history_context::plan::{LoadedWindow, first_uncovered};
 use tower_chat_history_core::Cut;
 use tracing::{Instrument as _, Span};
 
@@ -12,6 +11,7 @@ use super::{
     Job, SummaryWorker, is_stored,
 };
 use crate::{
+    context::plan::{LoadedWindow, first_uncovered},
     error::HistoryError,
     summary::{SummarizeWhen, SummaryOutcome, SummaryReport},
     telemetry::{self, WaitFor},

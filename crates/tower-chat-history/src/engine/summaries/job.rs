@@ -3,10 +3,6 @@
 use std::sync::Arc;
 
 use tokio::time::timeout;
-use tower_chat_history_context::{
-    plan::{LoadedWindow, can_start_window, first_uncovered},
-    tokens::TokenCounter as _,
-};
 use tower_chat_history_core::{ConversationId, Cut, Dialect, Incarnation, Message, Seq, StoreError, Summary};
 use tracing::{Instrument as _, Span};
 
@@ -19,6 +15,10 @@ use super::{
     SummaryWorker,
 };
 use crate::{
+    context::{
+        plan::{LoadedWindow, can_start_window, first_uncovered},
+        tokens::TokenCounter as _,
+    },
     error::HistoryError,
     summary::{Rolling, SizedSummary, SummaryCost, SummaryError, SummaryOutcome, SummaryReport},
     telemetry,
@@ -161,9 +161,9 @@ impl SummaryWorker {
             }
         };
         (report.to, report.tokens) = (covers_to, Some(rolled.tokens));
-        let mut summary = Summary::new(rolled.text, covers_to);
+        let mut summary = Summary::new(rolled.text);
         (summary.tokens, summary.model) = (Some(job.counting.count_text(&summary.text)), rolled.model);
-        cut.summary = Some(summary);
+        cut.set_summary(summary, covers_to);
         (report, Some(cut))
     }
 

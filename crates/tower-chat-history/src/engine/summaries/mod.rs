@@ -7,8 +7,8 @@ mod job;
 
 use std::sync::Arc;
 
+use crate::context::plan::LoadedWindow;
 use tokio_util::task::TaskTracker;
-use tower_chat_history_context::plan::LoadedWindow;
 use tower_chat_history_core::{Appended, CompactOutcome, ConversationId, Cut, Seq, StoreError};
 
 pub(super) use self::{after::FinishedTurn, job::Job};

@@ -3,12 +3,6 @@
 use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Handle;
-use tower_chat_history_context::{
-    RequestInfo,
-    budget::CalibrationKey,
-    plan::{Conditions, LoadedWindow},
-    tokens::{ByteEstimate, Estimate, TokenCounter},
-};
 use tower_chat_history_core::{ConversationId, Dialect, Digest, ExchangeId, Message, Metadata, Origin, StoreError};
 use tracing::Span;
 
@@ -18,6 +12,12 @@ use super::{
 };
 use crate::{
     call::{CallOptions, ReadBy, Stored, TurnInput},
+    context::{
+        RequestInfo,
+        budget::CalibrationKey,
+        plan::{Conditions, LoadedWindow},
+        tokens::{ByteEstimate, Estimate, TokenCounter},
+    },
     error::HistoryError,
     report::ReportSender,
 };

@@ -1,6 +1,5 @@
 //! Loading a call's conversation.
 
-use tower_chat_history_context::plan::{self, History, LoadedWindow, TranscriptError};
 use tower_chat_history_core::{ConversationId, Cut, Cuts, Dialect, DialectName, Epoch, Recorded, Seq, StoreError};
 
 use super::{
@@ -9,6 +8,7 @@ use super::{
     translate::{Translations, check_turn, in_dialect, read_each},
 };
 use crate::{
+    context::plan::{self, History, LoadedWindow, TranscriptError},
     error::{DialectPlace, HistoryError, OtherDialect},
     policy::OnLoadFailure,
     report::HistoryStatus,

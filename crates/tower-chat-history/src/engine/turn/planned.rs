@@ -1,9 +1,5 @@
 //! Planning a call: counting its prompt, and deciding which messages are sent and stored.
 
-use tower_chat_history_context::{
-    budget::{Correction, Limits, PromptStart, WindowSource},
-    plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
-};
 use tower_chat_history_core::{
     CompactionVersion, Cut, DialectName, Epoch, Expect, Message, Positions, Recalled, Revision, Seq,
 };
@@ -12,6 +8,10 @@ use tracing::Instrument as _;
 use super::{super::recall::RecalledForCall, Call, LoadedHistory};
 use crate::{
     call::Stored,
+    context::{
+        budget::{CallLimits, Correction, PromptStart, WindowSource},
+        plan::{self, CallBudget, FitBudget, History, Plan, PlanInput, TranscriptError},
+    },
     error::HistoryError,
     options::HistoryOptions,
     policy::OnConflict,
@@ -96,7 +96,7 @@ impl Call {
         };
         let (context_window, model) = options.context.budget.window(&self.request);
         let limits = model.map(|model| options.context.budget.limits_in(model, &self.request));
-        let (budget, spare) = self.budget(limits, history, summary.as_ref()).await.unzip();
+        let (budget, overcount) = self.budget(limits, history, summary.as_ref()).await.unzip();
         let summary_tokens = match (&summary, budget) {
             (Some(summary), Some(_)) => self.counting.message(summary),
             (None, _) | (_, None) => 0,
@@ -126,10 +126,9 @@ impl Call {
             },
             limit: options.context.load_limit,
             on_open_turn: options.policies.on_open_turn,
-            spare: spare.unwrap_or_default(),
+            overcount: overcount.unwrap_or_default(),
             recall_reserve: options.recall.as_ref().map(|recall| recall.reserve(limit)),
             recalls_others: options.recall.as_ref().is_some_and(|recall| recall.covers_others(&self.conversation)),
-            leaves_out_recalled: false,
             conditions: self.conditions(),
             budget: budget.map(|budget| fit_budget(budget, options, stores, &cost)),
         })?;
@@ -175,10 +174,10 @@ impl Call {
     }
 
     /// Returns the call's limits with their correction, the sizes of all parts of the prompt except the window and the
-    /// summary, and the spare tokens.
+    /// summary, and the overcounted tokens.
     async fn budget(
         &self,
-        limits: Option<Limits>,
+        limits: Option<CallLimits>,
         history: History<'_>,
         summary: Option<&Message>,
     ) -> Option<(CallBudget, u64)> {
@@ -186,16 +185,16 @@ impl Call {
         // Without a budget, two rules still apply: watermarks in messages or turns, and the clearing of tool results.
         let applies_without =
             options.context.watermarks.count_messages_or_turns() || options.context.clear_results.is_some();
-        let limits = limits.or_else(|| applies_without.then_some(Limits::NONE))?;
+        let limits = limits.or_else(|| applies_without.then_some(CallLimits::NONE))?;
         // The window's messages are counted here too, so that the plan finds each count.
         let window = history.messages().chain(summary);
         let parts = self.counting.prompt(&self.request, window, &self.input).await;
         let correction = self.calibration_key().map_or(Correction::NONE, |key| {
-            let positions = history.cut().map(Cut::positions).unwrap_or_default();
+            let positions = history.cut().map(|cut| cut.positions).unwrap_or_default();
             self.engine.shared.calibration.correction(key, self.prompt_start(positions))
         });
-        let (limits, spare) = options.context.budget.corrected(limits, correction);
-        Some((CallBudget { limits, parts }, spare))
+        let (limits, overcount) = options.context.budget.corrected(limits, correction);
+        Some((CallBudget { limits, parts }, overcount))
     }
 
     /// Returns the beginning of a prompt under this cut. The next prompt has it too, unless it is compacted.

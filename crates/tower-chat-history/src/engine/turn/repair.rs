@@ -17,7 +17,7 @@ impl Turn {
     /// If this returns `true`, call the model with the new [`context`](Self::context), within a new
     /// [`call_span`](Self::call_span). The turn has the same exchange id.
     ///
-    /// If the exchange is stored, a [cut](crate::store::Cut::encrypted_from) is stored with it, so no later turn of the
+    /// If the exchange is stored, a [cut](crate::store::Positions::encrypted_from) is stored with it, so no later turn of the
     /// profile sends these elements. The report says [`WithoutEncrypted`](crate::report::Fallback::WithoutEncrypted).
     ///
     /// If another compaction was stored during the turn, the cut is stored in the background, after the exchange. The

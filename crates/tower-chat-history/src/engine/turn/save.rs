@@ -3,21 +3,23 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
-use tower_chat_history_context::{
-    budget::UsageReport,
-    plan::{self, GrownWindow, SentPrompt},
-    tokens::{TokenCounter as _, has_fixed_cost},
-};
 use tower_chat_history_core::{
     Append, Appended, CompactOutcome, Cuts, DialectName, Exchange, ExchangeId, Expect, Message, StoreError, Usage,
 };
 use tracing::Instrument as _;
 
-use super::super::{last_seen::CompactionPositions, retention::ExchangeFacts, summaries::FinishedTurn};
-use super::{Turn, TurnState};
+use super::{
+    super::{last_seen::CompactionPositions, retention::ExchangeFacts, summaries::FinishedTurn},
+    Turn, TurnState,
+};
 use crate::{
     call::{Reply, Stored},
     completion::assistant,
+    context::{
+        budget::UsageReport,
+        plan::{self, GrownWindow, SentPrompt},
+        tokens::{TokenCounter as _, has_fixed_cost},
+    },
     error::{DialectPlace, SaveError, check_dialect},
     report::{NotStored, TurnOutcome, TurnReport},
     telemetry::SaveStep,

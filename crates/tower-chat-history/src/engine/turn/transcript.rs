@@ -1,13 +1,16 @@
 //! Comparing the list that a caller resends with the log.
 
-use tower_chat_history_context::{
-    InputError,
-    plan::{TranscriptError, transcript},
-};
 use tower_chat_history_core::{Message, Recorded};
 
 use super::Call;
-use crate::{error::HistoryError, policy::OnTranscriptMismatch};
+use crate::{
+    context::{
+        InputError,
+        plan::{TranscriptError, transcript},
+    },
+    error::HistoryError,
+    policy::OnTranscriptMismatch,
+};
 
 impl Call {
     /// Compares the transcript with the log. Returns the difference, if the policy accepts one.

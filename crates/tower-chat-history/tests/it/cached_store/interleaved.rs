@@ -142,7 +142,9 @@ impl User {
         let openings: Vec<Seq> = openings.map(|recorded| recorded.seq).collect();
         let start = *openings.get(self.random.below(openings.len().max(1)))?;
         let mut cut = Cut::window_from(start);
-        cut.summary = (start > Seq::FIRST).then(|| Summary::new(format!("up to {start}"), start));
+        if start > Seq::FIRST {
+            cut.set_summary(Summary::new(format!("up to {start}")), start);
+        }
         Some(Cuts::new(cut).compact(profile.clone(), window.compaction_version()).unwrap())
     }
 

@@ -25,7 +25,7 @@ async fn two_turns(store: &impl HistoryStore, id: &ConversationId) -> Incarnatio
 
 fn summarized(text: &str) -> Compact {
     let mut cut = Cut::window_from(Seq::new(1));
-    cut.summary = Some(Summary::new(text, Seq::new(1)));
+    cut.set_summary(Summary::new(text), Seq::new(1));
     Cuts::new(cut).compact(Profile::default(), CompactionVersion::NONE).unwrap()
 }
 

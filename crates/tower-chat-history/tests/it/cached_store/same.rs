@@ -108,7 +108,9 @@ async fn compact(store: &MemoryStore, id: &ConversationId, compaction_step: &Com
     let at = current.openings.len().checked_sub(1 + usize::try_from(compaction_step.back).unwrap())?;
     let start = current.openings[at].max(stored.map_or(Seq::FIRST, |stored| stored.window_start));
     let mut cut = Cut::window_from(start);
-    cut.summary = (start > Seq::FIRST).then(|| Summary::new("a summary", start));
+    if start > Seq::FIRST {
+        cut.set_summary(Summary::new("a summary"), start);
+    }
     let version = stored.map_or(CompactionVersion::NONE, |stored| stored.version);
     let replaces = if compaction_step.names_stored { version } else { CompactionVersion::new(77) };
     Some(Cuts::new(cut).compact(profile(compaction_step.profile), replaces).unwrap())

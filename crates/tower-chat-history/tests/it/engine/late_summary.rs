@@ -52,12 +52,12 @@ async fn a_summary_is_stored_if_results_are_stored_before_its_exchange() {
 
         let cut = stored_cut(&store).await;
         assert_eq!(cut.summary.as_ref().map(|summary| summary.text.as_str()), Some("s"), "{rounds} rounds");
-        assert_eq!((cut.covers_to(), cut.window_start), (Seq::new(4), Seq::new(4 + rounds)), "{rounds} rounds");
+        assert_eq!((cut.covers_to, cut.window_start), (Seq::new(4), Seq::new(4 + rounds)), "{rounds} rounds");
 
         // The next summary covers the results.
         begin(&with, Message::user("and now?")).await.commit(Reply::new(Message::assistant("a"))).await.unwrap();
         let cut = stored_cut(&store).await;
-        assert_eq!(cut.covers_to(), Seq::new(5 + rounds));
+        assert_eq!(cut.covers_to, Seq::new(5 + rounds));
     }
 }
 
@@ -86,7 +86,7 @@ async fn the_overlapping_summary_that_covers_more_is_kept() {
             assert_eq!(report.outcome.kind(), "stored");
         }
         let cut = stored_cut(&store).await;
-        assert_eq!((cut.covers_to(), cut.window_start), (Seq::new(3), Seq::new(3)), "reversed: {reversed}");
+        assert_eq!((cut.covers_to, cut.window_start), (Seq::new(3), Seq::new(3)), "reversed: {reversed}");
     }
 }
 
@@ -119,7 +119,7 @@ async fn a_completed_summary_does_not_block_the_next_one() {
         turn(&engine, "c").await;
         if number % 5 == 4 {
             engine.drain(Duration::from_secs(1)).await.unwrap();
-            covered.push(stored_cut(&store).await.covers_to());
+            covered.push(stored_cut(&store).await.covers_to);
         }
     }
     assert!(covered.windows(2).all(|pair| pair[0] < pair[1]), "{covered:?}");

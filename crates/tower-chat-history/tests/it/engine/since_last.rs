@@ -33,7 +33,7 @@ async fn summaries_between_turns_are_reported_once_and_completely() {
     let cut = Cuts::read(&window(&store, "c").await.compaction.unwrap()).unwrap().cut;
     assert!(reported > 3);
     assert_eq!(evicted + last.evicted_exchanges, cut.window_start.get());
-    assert_eq!(summarized + last.summarized_exchanges, cut.covers_to().get());
+    assert_eq!(summarized + last.summarized_exchanges, cut.covers_to.get());
 }
 
 /// Each of these changes is in the report of the turn that made it.

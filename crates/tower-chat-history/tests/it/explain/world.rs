@@ -322,7 +322,7 @@ impl World {
         let Some(compaction) = window.compaction else { return Ok(Vec::new()) };
         let cuts = Cuts::read(&compaction).map_err(failed)?;
         let cuts = std::iter::once(&cuts.cut).chain(cuts.replaced.as_deref());
-        Ok(cuts.filter_map(|cut| Some(cut.summary.as_ref()?.covers_to)).collect())
+        Ok(cuts.filter_map(|cut| cut.summary.as_ref().map(|_| cut.covers_to)).collect())
     }
 
     /// Checks that each message of the window has one row, in order, and that the rows say the same as their messages.

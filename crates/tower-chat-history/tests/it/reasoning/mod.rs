@@ -63,7 +63,7 @@ impl Talk {
     async fn cut_elsewhere(&self, start: u64) {
         let window = self.window().await;
         let mut cut = Cut::window_from(Seq::new(start));
-        cut.summary = Some(Summary::new("what was said", Seq::new(start)));
+        cut.set_summary(Summary::new("what was said"), Seq::new(start));
         let replaced = window.compaction.as_ref().map(|compaction| Cuts::read(compaction).unwrap().cut);
         let cuts = Cuts::new(cut).replacing(replaced);
         let compact = cuts.compact(Profile::default(), window.compaction_version()).unwrap();

@@ -33,7 +33,7 @@ async fn a_turn_under_an_earlier_cut_is_repaired_and_the_stored_cut_stays() {
     let report = turn.commit(Reply::of(reply)).await.unwrap();
     assert!(report.repaired);
     let cut = Cuts::read(&talk.window().await.compaction.unwrap()).unwrap().cut;
-    assert_eq!((cut.window_start, cut.covers_to(), cut.encrypted_from), (Seq::new(1), Seq::new(1), Seq::new(3)));
+    assert_eq!((cut.window_start, cut.covers_to, cut.encrypted_from), (Seq::new(1), Seq::new(1), Seq::new(3)));
     assert!(!talk.call(question(), &answers()).await.repaired);
 }
 

@@ -270,12 +270,12 @@ impl Talk {
         let read = window.compaction.as_ref().map(Cuts::read).transpose().map_err(Failure::other)?;
         let replaced = read.map(|cuts| cuts.cut);
         let mut cut = replaced.clone().unwrap_or_default();
-        if turn.seq <= cut.window_start || turn.seq <= cut.covers_to() {
+        if turn.seq <= cut.window_start || turn.seq <= cut.covers_to {
             return Ok(());
         }
         cut.window_start = turn.seq;
         cut.rounds_start = cut.rounds_start.max(turn.seq);
-        cut.summary = Some(Summary::new("what was said", turn.seq));
+        cut.set_summary(Summary::new("what was said"), turn.seq);
         let cuts = Cuts::new(cut).replacing(replaced);
         let compact = cuts.compact(Profile::default(), window.compaction_version()).map_err(Failure::other)?;
         self.store.compact(&self.id, window.revision.incarnation(), compact).await.map_err(Failure::other)?;

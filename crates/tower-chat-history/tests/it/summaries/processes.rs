@@ -26,7 +26,7 @@ async fn coverage_is_contiguous_and_never_shrinks() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { unreachable!() };
         let Some(compaction) = window.compaction else { continue };
-        let covers = Cuts::read(&compaction).unwrap().cut.covers_to().get();
+        let covers = Cuts::read(&compaction).unwrap().cut.covers_to.get();
         assert!(covers >= covered, "it went back from {covered} to {covers}");
         assert!(covers <= compaction.window_start.get());
         covered = covers;

@@ -114,7 +114,7 @@ proptest! {
                 // Invariant 13: coverage and windows only move forward, and the log is complete.
                 let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { continue };
                 if let Some(compaction) = window.compaction {
-                    let covers = Cuts::read(&compaction).unwrap().cut.covers_to();
+                    let covers = Cuts::read(&compaction).unwrap().cut.covers_to;
                     assert!(covers.get() >= covered && covers <= compaction.window_start);
                     covered = covers.get();
                 }

@@ -142,7 +142,7 @@ async fn a_partly_failed_summary_keeps_its_finished_part() {
     let part = part.expect("the second chunk failed");
     let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { unreachable!() };
     let cut = Cuts::read(&window.compaction.unwrap()).unwrap().cut;
-    assert_eq!((cut.covers_to(), cut.window_start), (part.to, part.to), "only summarized exchanges leave the window");
+    assert_eq!((cut.covers_to, cut.window_start), (part.to, part.to), "only summarized exchanges leave the window");
     let (context, _) = turn(&engine, "and now?").await;
     let known = context.iter().map(|message| message.text().into_owned()).collect::<String>();
     assert!((0..part.to.get()).all(|number| known.contains(&format!("fact-{number}"))));
@@ -205,6 +205,6 @@ async fn a_summary_is_added_to_a_compaction_stored_before_it() {
 
     let Loaded::Window(window) = store.load(&id(), Load::new()).await.unwrap() else { unreachable!() };
     let cut = Cuts::read(&window.compaction.unwrap()).unwrap().cut;
-    assert_eq!((cut.window_start, cut.covers_to(), cut.cleared_before), (Seq::new(3), Seq::new(3), Seq::new(3)));
+    assert_eq!((cut.window_start, cut.covers_to, cut.cleared_before), (Seq::new(3), Seq::new(3), Seq::new(3)));
     assert!(cut.summary.unwrap().text.contains("fact-0"));
 }

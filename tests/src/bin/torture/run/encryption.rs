@@ -11,8 +11,7 @@ use std::{
 
 use tempfile::TempDir;
 use tokio::{runtime::Runtime, time::interval};
-use tower_chat_history::{BoxError, store::Prefix};
-use tower_chat_history_encryption::KeyError;
+use tower_chat_history::{BoxError, encryption::KeyError, store::Prefix};
 
 use crate::{exchange::conversation_id, people::Person, store};
 

@@ -317,9 +317,9 @@ mod tests {
             check_compaction(2, 0, Some(&compaction), &log, &ledger)
         };
         let mut cut = Cut::window_from(Seq::new(2));
-        cut.summary = Some(Summary::new("A summary of c2: some", Seq::new(1)));
+        cut.set_summary(Summary::new("A summary of c2: some"), Seq::new(1));
         assert_eq!(found(cut.clone()), [""; 0]);
-        cut.summary = Some(Summary::new("A summary of c3: some", Seq::new(1)));
+        cut.set_summary(Summary::new("A summary of c3: some"), Seq::new(1));
         assert!(found(cut)[0].contains("to another conversation"));
         assert!(found(Cut::window_from(Seq::new(3)))[0].contains("breaks a rule"), "within a turn");
         assert!(found(Cut::window_from(Seq::new(4)))[0].contains("breaks a rule"), "after the end of the log");

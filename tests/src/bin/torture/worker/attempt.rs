@@ -10,14 +10,13 @@ use tower_chat_history::{
     Policies, Reply, ReportHandle, SaveError, StoreError, Summaries, Unsaved,
     budget::{ContextBudget, Watermarks},
     policy::OnConflict,
-    recall::{Analyzer, LogRecall, LogSearch, RecallOptions},
+    recall::{Analyzer, Gate, LogRecall, LogSearch, RecallOptions},
     report::TurnOutcome,
     store::{LoadLimit, Origin, Profile, Recorded},
     summary::{Summarizer, SummaryRequest, SummaryResponse},
     tokens::ByteEstimate,
 };
 use tower_chat_history_openai::OpenAi;
-use tower_chat_history_recall::Gate;
 use tower_chat_history_test::MockLlm;
 
 use super::{Worker, model::SUMMARY};

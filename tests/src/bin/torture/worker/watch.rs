@@ -133,7 +133,7 @@ impl Watch {
 /// Returns the positions of a cut.
 pub(crate) fn positions(cut: &Cut) -> Positions {
     Positions(
-        [cut.window_start, cut.rounds_start, cut.cleared_before, cut.covers_to()]
+        [cut.window_start, cut.rounds_start, cut.cleared_before, cut.covers_to]
             .map(tower_chat_history::store::Seq::get),
     )
 }

@@ -16,8 +16,8 @@ use tower::{
 use tower_chat_history::{
     BoxError, CallOptions, ChatHistoryLayer, ConversationId, InConversation, Message, TurnReport,
     adapt::extract::FromExtensions,
+    http::{HistoryBody, HttpHistory},
 };
-use tower_chat_history_http::{HistoryBody, HttpHistory};
 use tower_chat_history_openai::{ChatService, ChatStreamService, OpenAi};
 use tower_chat_history_test::{MockServer, Replies};
 

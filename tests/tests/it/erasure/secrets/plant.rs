@@ -54,7 +54,7 @@ async fn plant(store: &Arc<dyn FullStore>, person: &str, number: usize) {
     let mut second = Exchange::new(name("two"), second).continuing(Seq::FIRST);
     second.recalled = Some(Recalled::new(said("recalled"), vec![Citation::new(Seq::FIRST, 0..1)]));
     let origin = Origin::unknown().provider(said("provider")).route(said("route")).account(said("account"));
-    let cut = Cut::window_from(Seq::FIRST).positions();
+    let cut = Cut::window_from(Seq::FIRST).positions;
     let digests = PromptDigests::new(Digest::of(b"a"), Digest::of(b"b"));
     second.provenance = Some(Box::new(Provenance::new(1, cut, digests, origin)));
     store.append(&id, Append::new(Expect::AnyIn(incarnation), second)).await.unwrap();
@@ -62,9 +62,9 @@ async fn plant(store: &Arc<dyn FullStore>, person: &str, number: usize) {
     let third = Exchange::new(name("three"), [Message::user("more"), Message::assistant(said("last"))]);
     let with_summary = |place: &str| {
         let mut cut = Cut::window_from(Seq::new(2));
-        let mut summary = Summary::new(said(place), Seq::new(2));
+        let mut summary = Summary::new(said(place));
         summary.model = Some(said("model"));
-        cut.summary = Some(summary);
+        cut.set_summary(summary, Seq::new(2));
         cut
     };
     let cuts = Cuts::new(with_summary("summary")).replacing(Some(with_summary("replaced")));

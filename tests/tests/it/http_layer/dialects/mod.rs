@@ -18,8 +18,8 @@ use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
     BoxError, CallOptions, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStoreExt as _, Message, TurnReport,
     adapt::extract::FromExtensions,
+    http::{HistoryBody, HttpHistory},
 };
-use tower_chat_history_http::{HistoryBody, HttpHistory};
 
 use self::upstream::{Answer, Upstream};
 

@@ -10,10 +10,10 @@ use tower_chat_history::{
     adapt::CallScope,
     dialect::{CallId, Dialect},
     error::{DialectPlace, InputError},
+    http::{Routes, Wire, error_response},
     policy::OnOpenTurn,
     store::Seq,
 };
-use tower_chat_history_http::{Routes, Wire, error_response};
 
 use super::{Answer, Talk};
 

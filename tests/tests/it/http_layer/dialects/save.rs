@@ -5,10 +5,10 @@ use test_providers::formats::Api;
 use tests::{Storage, history_error, over_every_store};
 use tower_chat_history::{
     HistoryError, HistoryOptions, Policies, StoreError, Unsaved,
+    http::HistoryBody,
     policy::{OnLoadFailure, OnSaveFailure},
     report::TurnOutcome,
 };
-use tower_chat_history_http::HistoryBody;
 use tower_chat_history_test::{Fault, Op};
 
 use super::Talk;

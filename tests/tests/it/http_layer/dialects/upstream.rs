@@ -11,8 +11,7 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, StreamBody, combinators::UnsyncBoxBody};
 use tower::Service;
-use tower_chat_history::BoxError;
-use tower_chat_history_http::HistoryBody;
+use tower_chat_history::{BoxError, http::HistoryBody};
 
 /// A response of the provider.
 #[derive(Clone, Debug)]

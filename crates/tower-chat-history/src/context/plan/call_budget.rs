@@ -1,0 +1,97 @@
+//! The budget of one call, and the rules by which its window is made to fit.
+
+use std::fmt;
+
+use tower_chat_history_core::Message;
+
+use super::sizes::Size;
+use crate::context::budget::{CallLimits, ClearResults, PromptTokens, Trimmer, Watermark, Watermarks};
+
+/// The limits of a call, and the sizes of all parts of its prompt except the window.
+#[derive(Clone, Copy, Debug)]
+pub struct CallBudget {
+    pub limits: CallLimits,
+    /// The sizes, with the room that is reserved for a summary.
+    pub parts: PromptTokens,
+}
+
+impl CallBudget {
+    /// Returns the largest size of a summary that the head, tools, response format and input leave room for.
+    #[must_use]
+    pub fn room_for_summary(self) -> u64 {
+        let rest = PromptTokens { summary: 0, window: 0, ..self.parts };
+        self.limits.max_prompt(self.limits.reserve).saturating_sub(rest.total())
+    }
+}
+
+/// The budget that a window has to fit, and the rules for making it fit.
+#[derive(Clone, Copy)]
+pub struct FitBudget<'a> {
+    pub limits: CallLimits,
+    pub watermarks: Watermarks,
+    pub clear: Option<&'a ClearResults>,
+    pub trimmer: Option<&'a dyn Trimmer>,
+    /// True if compactions are stored. Otherwise there is no next call, and nothing is left out for its benefit.
+    pub stores: bool,
+    /// The sizes of everything but the window, with the room that is reserved for a summary.
+    pub parts: PromptTokens,
+    pub cost: &'a dyn Fn(&Message) -> u64,
+}
+
+impl FitBudget<'_> {
+    /// Returns the largest prompt that leaves the reply its whole reserve.
+    pub(super) fn limit(&self) -> u64 {
+        self.limits.max_prompt(self.limits.reserve)
+    }
+
+    /// Returns the size of a prompt with a window of this size.
+    pub(super) fn total(&self, window: Size) -> u64 {
+        self.parts.total().saturating_add(window.tokens)
+    }
+
+    /// Returns the tokens that a prompt of this size leaves for the window, or `None` if the other parts alone are
+    /// larger.
+    pub(super) fn room(&self, prompt: u64) -> Option<u64> {
+        prompt.checked_sub(self.parts.total())
+    }
+
+    /// Returns the tokens that a prompt with a window of this size leaves for recalled messages.
+    pub(super) fn room_for_recalled(&self, window: u64) -> u64 {
+        let others = self.parts.total() - self.parts.recalled;
+        self.limit().saturating_sub(window.saturating_add(others))
+    }
+
+    /// Returns the largest window for which no compaction is due.
+    pub(super) fn room_before_due(&self) -> Option<u64> {
+        match self.watermarks.high {
+            Watermark::Percent(percent) => self.room(share(self.limit(), percent)),
+            _ => self.room(self.limit()),
+        }
+    }
+
+    /// Returns `true` if a window of this size, with this number of turns, has more messages or turns than the high
+    /// watermark allows.
+    pub(super) fn has_too_many(&self, window: Size, turns: impl FnOnce() -> usize) -> bool {
+        match self.watermarks.high {
+            Watermark::Percent(_) => false,
+            Watermark::Messages(messages) => window.messages > messages,
+            Watermark::Turns(most) => turns() > most,
+        }
+    }
+
+    /// Returns `true` if a compaction of a window of this size, with this number of turns, is due.
+    pub(super) fn is_due(&self, window: Size, turns: impl FnOnce() -> usize) -> bool {
+        self.has_too_many(window, turns) || self.room_before_due().is_none_or(|room| window.tokens > room)
+    }
+}
+
+/// Returns this percentage of a limit.
+pub(super) fn share(limit: u64, percent: u8) -> u64 {
+    limit / 100 * u64::from(percent) + limit % 100 * u64::from(percent) / 100
+}
+
+impl fmt::Debug for FitBudget<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FitBudget").field("limits", &self.limits).field("parts", &self.parts).finish_non_exhaustive()
+    }
+}

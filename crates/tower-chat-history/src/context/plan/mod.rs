@@ -1,0 +1,357 @@
+//! The plan of a call: the messages that are sent, as a pure function of the loaded history, the input and the policy.
+
+mod call_budget;
+mod clearing;
+mod cutoff_search;
+mod error;
+pub mod explain;
+mod fit;
+#[cfg(test)]
+mod fit_tests;
+mod fold;
+#[cfg(test)]
+mod fold_tests;
+mod grown;
+mod history;
+mod input;
+mod item;
+mod linked;
+mod load_limit;
+mod loaded;
+mod pinned;
+mod provenance;
+mod reasoning;
+#[cfg(test)]
+mod reasoning_tests;
+mod restart;
+mod same_call;
+mod same_message;
+mod same_said;
+#[cfg(test)]
+mod sequence_tests;
+#[cfg(test)]
+mod server_tools_tests;
+mod sizes;
+#[cfg(test)]
+mod tests;
+pub mod transcript;
+mod trimming;
+#[cfg(test)]
+mod trimming_tests;
+mod unreplied;
+mod window_index;
+
+use tower_chat_history_core::{Cut, LoadLimit, Message, Origin, Recorded, Seq};
+
+pub use self::{
+    call_budget::{CallBudget, FitBudget},
+    error::{FitError, InputError, TranscriptError},
+    fit::Fit,
+    grown::GrownWindow,
+    history::{History, first_uncovered},
+    input::{OnOpenTurn, refuse_foreign},
+    loaded::LoadedWindow,
+    pinned::pinned,
+    provenance::{Conditions, RENDERER, SentPrompt, provenance},
+    reasoning::Reasoning,
+    sizes::Size,
+    window_index::can_start_window,
+};
+use self::{
+    fit::WholeWindow,
+    fold::Folded,
+    input::{check_continued, check_input, continues_turn},
+    item::Item,
+    load_limit::cut_truncated,
+};
+use crate::context::{budget::TrimReason, request::RequestInfo};
+
+/// The plan of a call: the messages to send before the input, and the values that are recorded with the exchange.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// The messages of the log to send, and the account of how they were made to fit. Followed by the input, the
+    /// messages obey the chat rules.
+    pub fit: Fit,
+    /// The exchange whose calls the input answers.
+    pub continues: Option<Seq>,
+    /// The number of open calls that a new question in the input closed without results.
+    pub superseded: usize,
+    /// The budget that the prompt fits, if there is one.
+    pub budget: Option<CallBudget>,
+    /// The tokens by which the prompt may exceed the budget's largest prompt, because the provider counts fewer.
+    pub raised_by: u64,
+    /// The size of the summary that is sent.
+    pub summary_tokens: u64,
+    /// The part of the log from which messages can be recalled for this call, which may be empty if messages of other
+    /// conversations can be. `None` if nothing is to be recalled.
+    pub recallable: Option<Recallable>,
+}
+
+/// The part of the log that a prompt does not contain, and the room for messages of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recallable {
+    /// The position before which the prompt lacks the questions of the log.
+    pub before: Seq,
+    /// The tokens that are free in the prompt. `None` without a budget.
+    pub room: Option<u64>,
+}
+
+/// The input of the planner. `Debug` shows no text, because the `Debug` of messages shows none.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanInput<'a> {
+    pub history: History<'a>,
+    /// The summary, as the message that is sent first.
+    pub summary: Option<&'a Message>,
+    pub summary_tokens: u64,
+    pub input: &'a [Message],
+    /// The messages that are stored in place of the input.
+    pub instead: Option<&'a [Message]>,
+    pub limit: LoadLimit,
+    pub on_open_turn: OnOpenTurn,
+    /// The tokens that the counter counts and the provider does not, at the beginning of the prompt.
+    pub overcount: u64,
+    /// The tokens to reserve for messages that are recalled for this call. `None` if nothing is to be recalled.
+    pub recall_reserve: Option<u64>,
+    /// True if messages of other conversations may be recalled, also if the prompt contains the whole log.
+    pub recalls_others: bool,
+    /// The conditions on which the validity of reasoning depends.
+    pub conditions: Conditions<'a>,
+    /// The budget, if there is one. Its [`summary`](crate::context::budget::PromptTokens::summary) is the room that is reserved
+    /// for a summary.
+    pub budget: Option<FitBudget<'a>>,
+}
+
+/// Plans a call.
+///
+/// Returns the first prompt that fits, with as much as possible of what the call [can do without](Extras).
+///
+/// # Errors
+///
+/// Returns an error if the input is not valid, or if the smallest prompt does not fit.
+pub fn plan(input: &PlanInput<'_>) -> Result<Plan, FitError> {
+    let Some(budget) = input.budget else { return plan_once(input, None, Extras::of(input)) };
+
+    // Overcounted tokens are those of the prompt's beginning. They raise the limits only if nothing is left out.
+    let (raised, raised_by) = budget.limits.raised(input.overcount);
+    if raised_by > 0
+        && let Ok(plan) = plan_within(input, FitBudget { limits: raised, ..budget })
+        && plan.fit.trimming.reason.is_none()
+    {
+        let budget = plan.budget.map(|within| CallBudget { limits: budget.limits, ..within });
+        return Ok(Plan { budget, raised_by, ..plan });
+    }
+
+    match plan_within(input, budget) {
+        // If a wrong correction factor made all calls fail, no provider's report could ever correct it.
+        Err(FitError::DoesNotFit(_)) if budget.limits.ratio > 1.0 => {
+            plan_within(input, FitBudget { limits: budget.limits.as_counted(), ..budget })
+        }
+        planned => planned,
+    }
+}
+
+/// Plans a call within this budget. Each round of the loop does without one thing more.
+fn plan_within(input: &PlanInput<'_>, budget: FitBudget<'_>) -> Result<Plan, FitError> {
+    let mut extras = Extras::of(input);
+    loop {
+        let error = match plan_once(input, Some(budget), extras) {
+            Err(FitError::DoesNotFit(error)) => error,
+            planned => return planned,
+        };
+
+        let has_room_to_give = extras.summary_room != extras.summary_tokens;
+        if error.turn_is_bound {
+            // Without anything that earlier prompts of the turn contained, its reasoning would not be valid.
+            if !has_room_to_give {
+                return Err(error.into());
+            }
+            extras.summary_room = extras.summary_tokens;
+        } else if extras.recall_reserve.is_some() {
+            extras.recall_reserve = None;
+        } else if extras.sends_recalled && continues_turn(input.input) && input.history.has_recalled() {
+            // If the input opens a turn, nothing of the window has to be sent, so recalled messages are not the reason.
+            extras.sends_recalled = false;
+        } else if has_room_to_give {
+            // The required messages are more important than room for a future summary.
+            extras.summary_room = extras.summary_tokens;
+        } else if extras.summary.is_some() {
+            // The call is more important than the summary.
+            extras.summary = None;
+            extras.summary_tokens = 0;
+            extras.summary_room = 0;
+        } else {
+            return Err(error.into());
+        }
+    }
+}
+
+/// What a prompt can do without if it does not fit.
+#[derive(Clone, Copy)]
+struct Extras<'a> {
+    /// The tokens to reserve for messages that are recalled for this call. `None` if nothing is to be recalled.
+    recall_reserve: Option<u64>,
+    /// True if the recalled messages of earlier exchanges are sent.
+    sends_recalled: bool,
+    /// The room for a summary: the stored one, or a larger one in the future.
+    summary_room: u64,
+    summary: Option<&'a Message>,
+    summary_tokens: u64,
+}
+
+impl<'a> Extras<'a> {
+    fn of(input: &PlanInput<'a>) -> Self {
+        Self {
+            recall_reserve: input.recall_reserve,
+            sends_recalled: true,
+            summary_room: input.budget.map_or(0, |budget| budget.parts.summary),
+            summary: input.summary,
+            summary_tokens: input.summary_tokens,
+        }
+    }
+}
+
+/// Plans a call with these extras, and without fallbacks.
+fn plan_once(input: &PlanInput<'_>, budget: Option<FitBudget<'_>>, extras: Extras<'_>) -> Result<Plan, FitError> {
+    let history = input.history;
+    let window = history.window();
+    let truncated = window.and_then(|window| cut_truncated(window, input.limit));
+    let cut = truncated.as_ref().or(history.cut()).cloned().unwrap_or_default();
+    let exchanges = in_window(history.exchanges(), &cut);
+
+    let next = exchanges.last().map_or(cut.window_start, |last| last.seq.next());
+    let recalled_from = if extras.sends_recalled { cut.recalled_from } else { next };
+    let mut folded = Folded::of(exchanges, cut.window_start, recalled_from);
+    folded.make_way_for(input.input);
+
+    let answers = check(&folded, input)?;
+    let continues = folded.state().asked().filter(|_| answers);
+    let superseded = if answers { 0 } else { folded.open().len() };
+    let items = before_input(folded, exchanges, input.input, answers, input.conditions.request);
+
+    // Only an input that opens a turn gets recalled messages, so they are never between a call and its result.
+    let recall_reserve = extras.recall_reserve.filter(|_| !answers);
+    // Without the log, nothing is known about the conversation, not even if it exists.
+    let recalls_others = input.recalls_others && !matches!(history, History::Resent(_));
+    let begins_within = window.is_some_and(|window| cut.window_start > window.revision.first());
+    let budget = budget.map(|mut budget| {
+        budget.parts.summary = extras.summary_room;
+        budget.parts.recalled = recall_reserve.filter(|_| begins_within || recalls_others).unwrap_or(0);
+        budget
+    });
+
+    let (summary, conditions) = (extras.summary, input.conditions);
+    let whole = WholeWindow { items, exchanges, cut: &cut, continues, summary, conditions };
+    let mut fit = match &budget {
+        Some(budget) => fit::fit(whole, budget)?,
+        None => fit::unlimited(whole),
+    };
+    if input.input.is_empty() {
+        let last = fit.sent.last().and_then(|seq| exchanges.iter().rfind(|recorded| recorded.seq == *seq));
+        check_continued(last, continues)?;
+    }
+
+    // A message that stands for everything before it stands for the summary, too.
+    let summary = extras.summary.filter(|_| !fit.restarts);
+    if summary.is_none() {
+        fit.sent_under.covers_to = Seq::FIRST;
+    }
+    fit.window.splice(0..0, summary.cloned());
+    fit.sent_under.recalled_from = fit.sent_under.recalled_from.max(recalled_from);
+
+    fit.cut = fit.cut.or(truncated).filter(|_| window.is_some());
+    if recalled_from > cut.recalled_from && budget.is_some_and(|budget| budget.stores) {
+        fit.cut.get_or_insert(cut).recalled_from = recalled_from;
+    }
+
+    if let Some(budget) = &budget {
+        fit.keep_reply(budget);
+    }
+    if !extras.sends_recalled {
+        fit.trimming.left_out_recalled = true;
+        fit.trimming.reason.get_or_insert(TrimReason::Tokens);
+    }
+    if input.summary.is_some() && extras.summary.is_none() {
+        fit.trimming.left_out_summary = true;
+        fit.trimming.reason.get_or_insert(TrimReason::Tokens);
+    }
+
+    let lacks_messages = window.is_some_and(|window| fit.recallable_before > window.revision.first());
+    let recallable = recall_reserve.filter(|_| recalls_others || lacks_messages).map(|_| Recallable {
+        before: fit.recallable_before,
+        room: budget.as_ref().map(|budget| budget.room_for_recalled(fit.tokens)),
+    });
+
+    Ok(Plan {
+        fit,
+        // Positions in a list that the caller resent are not positions of the log.
+        continues: continues.filter(|_| window.is_some()),
+        superseded,
+        budget: budget.map(|budget| CallBudget { limits: budget.limits, parts: budget.parts }),
+        raised_by: 0,
+        summary_tokens: summary.map_or(0, |_| extras.summary_tokens),
+        recallable,
+    })
+}
+
+/// Checks that the input can follow the log. Returns `true` if it answers the open calls, and `false` if it opens a turn.
+fn check(log: &Folded, input: &PlanInput<'_>) -> Result<bool, InputError> {
+    let answers = check_input(log.state(), input.input)?;
+    if let Some(instead) = input.instead
+        && check_input(log.state(), instead)? != answers
+    {
+        return Err(InputError::InsteadDiffers);
+    }
+    if let Some(position) = log.open_calls_in(input.input) {
+        return Err(InputError::Resent { position });
+    }
+
+    let calls = log.open().len();
+    if !answers && calls > 0 && input.on_open_turn == OnOpenTurn::Reject {
+        return Err(InputError::TurnOpen { calls });
+    }
+    Ok(answers)
+}
+
+/// Returns the exchanges from the start of the window on.
+fn in_window<'a>(exchanges: &'a [Recorded], cut: &Cut) -> &'a [Recorded] {
+    let start = exchanges.partition_point(|recorded| recorded.seq < cut.window_start);
+    &exchanges[start..]
+}
+
+/// Returns the items of these exchanges before an input, which `answers` the open calls or opens a turn.
+fn before_input(
+    mut folded: Folded,
+    exchanges: &[Recorded],
+    input: &[Message],
+    answers: bool,
+    request: &RequestInfo,
+) -> Vec<Item> {
+    if !answers {
+        folded.close();
+    }
+    let mut items = folded.into_items(answers && input.iter().all(Message::is_tool_result));
+    unreplied::end_rounds(&mut items, exchanges, !answers, request);
+    items
+}
+
+/// Returns the cut that the window should have after a call. The exchanges that it leaves out can then be summarized in
+/// advance. `origin` is that of the next call, whose prompt lacks everything that this origin cannot read. Returns
+/// `None` if the window can stay as it is, or if its last turn is still open.
+#[must_use]
+pub fn next_cut(window: &LoadedWindow, limit: LoadLimit, budget: &FitBudget<'_>, origin: &Origin) -> Option<Cut> {
+    let truncated = cut_truncated(window, limit);
+    let cut = truncated.as_ref().or(window.cut()).cloned().unwrap_or_default();
+    let exchanges = in_window(&window.exchanges, &cut);
+    let folded = Folded::of(exchanges, cut.window_start, cut.recalled_from);
+    if !folded.open().is_empty() || folded.state().awaits_reply() {
+        return None;
+    }
+
+    // The head of the next prompt is not known yet. Without reasoning, the sizes are the smallest possible ones.
+    let conditions = Conditions { origin, ..Conditions::unknown() };
+    let items = folded.into_items(false);
+    let whole = WholeWindow { items, exchanges, cut: &cut, continues: None, summary: None, conditions };
+    let watermarks = budget.watermarks.as_if_due();
+    let fit = fit::fit(whole, &FitBudget { watermarks, ..*budget }).ok()?;
+    fit.cut.or(truncated)
+}

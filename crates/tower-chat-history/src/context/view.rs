@@ -1,0 +1,280 @@
+//! The messages of a log in a form that obeys the chat rules, whatever the log holds.
+//!
+//! Providers refuse a prompt that has a tool result without its call, a call without its result, or a reply without
+//! content. A log can have all of these, for example after an agent was canceled between call and result, after a
+//! second request overtook the first, or if it was imported from another program. The log itself is never changed.
+//!
+//! The view reads the log once, from the first message to the last. Its only state is the newest round: the elements of
+//! the last reply with calls, as long as only its results follow it. It reads the [index](Message::index) of messages,
+//! so it works in all [dialects](tower_chat_history_core::Dialect).
+//!
+//! - A result that answers an open call of that round is sent. Any other result (late, repeated, orphaned) is left out.
+//!   If its message has something else, such as other results or a text of the user, the rest is sent.
+//! - A message that [closes](tower_chat_history_core::Closes) open calls first does so. Each gets a constant result
+//!   which says that it was abandoned. In chat completions, all messages close calls, except results and blank replies.
+//! - A message that [says nothing](Message::is_blank_reply), such as a blank reply, is left out. It closes no calls.
+//! - A message is sent in its [sendable](Message::sendable) form. In chat completions, this leaves out each entry of
+//!   `tool_calls` that no result can answer (it has no id, or is not an object), and the list if no entry remains. Text
+//!   in the same message stays. A result meant for such an entry is an orphan.
+//! - The [recalled messages](tower_chat_history_core::Exchange::recalled) of an exchange are one message before its own
+//!   messages.
+//! - The view also has the messages before one that [stands for them](tower_chat_history_core::Index::restarts). A
+//!   prompt leaves them out if its provider can read that message.
+//!
+//! If messages are added to a log, its new view therefore begins with the old one, byte for byte, and a provider's
+//! prefix cache stays valid. The only exception is an exchange that gives way to a [repeated call](#repeated-calls). A
+//! repair that looks at the whole log would change bytes that were already sent.
+//!
+//! ```
+//! use tower_chat_history::{Message, View};
+//!
+//! let mut view = View::default();
+//! view.push(&Message::user("Hi"));
+//! view.push(&Message::tool("call-1", "the result of no call"));
+//! view.push(&Message::assistant("Hello!"));
+//! assert_eq!(view.messages(), [Message::user("Hi"), Message::assistant("Hello!")]);
+//! ```
+//!
+//! # Repeated calls
+//!
+//! If a request with tool results is interrupted and sent again, the log has two exchanges that answer the same tool
+//! calls. [`View::push_exchange`] detects this. The first exchange *gives way* to the second one: it is left out of the
+//! view. (The prompt of the second request did not contain it either.) An exchange gives way if all conditions hold:
+//!
+//! - It has only tool results, or its reply to tool results [broke off](tower_chat_history_core::Exchange::incomplete).
+//! - The next exchange answers the same calls again.
+//! - The next exchange does not [continue](tower_chat_history_core::Exchange::continues) another one than that with
+//!   these calls. Providers reuse ids, so a late answer to earlier calls can look like an answer to the newest ones.
+//!
+//! # Calls of the provider
+//!
+//! The result of a call that the provider executes itself can be in the reply after that of the call. Such a call is
+//! sent as long as only replies and tool results follow it. Otherwise [`View::into_messages`] leaves it out. A result
+//! without its call is left out, too. A message that was sent in one request can therefore change in the next one: if
+//! the provider paused twice, and a question follows instead of the rest of the reply.
+
+pub use tower_chat_history_core::OpenCalls;
+use tower_chat_history_core::{Exchange, Message, Placed, Recorded, Rounds};
+
+use crate::context::{opening, server_tools};
+
+/// The messages of a log in a form that obeys the chat rules. See the [module docs](self).
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    messages: Vec<Message>,
+    rounds: Rounds,
+}
+
+impl View {
+    /// Adds the log's next message. An element that must be [followed](tower_chat_history_core::Bound) by the next one of
+    /// its reply is left out: add both with [`extend`](Extend::extend) or [`push_exchange`](Self::push_exchange).
+    pub fn push(&mut self, message: &Message) {
+        self.push_before(message, &[]);
+    }
+
+    /// Adds the log's next message. `rest` has the messages after it in the same exchange.
+    fn push_before(&mut self, message: &Message, rest: &[Message]) {
+        if let Placed::Sent { message, closed } = self.rounds.push(message, rest) {
+            if !closed.is_empty() {
+                self.messages.extend(closed.abandoned());
+            }
+            self.messages.push(message);
+        }
+    }
+
+    /// Adds the log's next exchange, with its [recalled messages](tower_chat_history_core::Exchange::recalled) before
+    /// it. The exchange before it may [give way](self#repeated-calls) to it.
+    pub fn push_exchange(&mut self, recorded: &Recorded) {
+        let Exchange { recalled, messages, .. } = &*recorded.exchange;
+        let begun = self.rounds.begin(recorded);
+        self.messages.truncate(begun.back_to.unwrap_or(usize::MAX));
+        if let Some(recalled) = recalled {
+            self.push(&recalled.message);
+        }
+        for (after, message) in (1..).zip(messages) {
+            self.push_before(message, &messages[after..]);
+        }
+        self.rounds.end(begun);
+    }
+
+    /// Answers every open call with the constant result. The next message would do the same, unless it is a tool
+    /// result.
+    pub fn close(&mut self) {
+        let closed = self.rounds.close();
+        self.messages.extend(closed.abandoned());
+    }
+
+    /// Returns the messages so far. Open calls have no result in them yet, and neither have calls that the provider
+    /// [executes itself](#calls-of-the-provider).
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Returns the calls of the last assistant message that have no result yet.
+    #[must_use]
+    pub const fn open(&self) -> &OpenCalls {
+        self.rounds.open()
+    }
+
+    /// Returns `true` if all calls of the newest round have their results and the model has not replied to them. A
+    /// request then needs no input.
+    #[must_use]
+    pub fn awaits_reply(&self) -> bool {
+        self.rounds.awaits_reply()
+    }
+
+    /// Returns the messages so far, and consumes the view. Calls that the provider executes itself are left out if they
+    /// have no result. If the provider [refuses](tower_chat_history_core::Dialect::begins_with_user) a prompt that begins
+    /// with a reply, such a view begins with a constant message of the user.
+    #[must_use]
+    pub fn into_messages(self) -> Vec<Message> {
+        let messages = server_tools::settled(self.messages, false);
+        let opening = opening::before(messages.first());
+        opening.into_iter().chain(messages).collect()
+    }
+}
+
+impl<'a> Extend<&'a Message> for View {
+    fn extend<I: IntoIterator<Item = &'a Message>>(&mut self, messages: I) {
+        let messages: Vec<Message> = messages.into_iter().cloned().collect();
+        for (after, message) in (1..).zip(&messages) {
+            self.push_before(message, &messages[after..]);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proptest::prelude::*;
+    use tower_chat_history_test::check_chat_rules;
+
+    use super::*;
+
+    const ABANDONED: &str = "[no result: this call was abandoned]";
+
+    pub(crate) fn calls(ids: &[&str]) -> Message {
+        let calls: Vec<String> = ids
+            .iter()
+            .map(|id| format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{"}}}}"#))
+            .collect();
+        let json = format!(r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#, calls.join(","));
+        Message::from_json(json).unwrap()
+    }
+
+    pub(crate) fn breaks_the_rules(messages: &[Message]) -> Option<String> {
+        check_chat_rules(messages).err().filter(|_| !messages.is_empty()).map(|violation| violation.to_string())
+    }
+
+    fn view<'a>(log: impl IntoIterator<Item = &'a Message>) -> View {
+        let mut view = View::default();
+        view.extend(log);
+        view
+    }
+
+    /// Any message of any log: orphans, late and repeated results, reused ids, blank replies, empty call lists.
+    pub(crate) fn any_message() -> impl Strategy<Value = Message> {
+        let id = prop::sample::select(vec!["x", "y", "z"]);
+        prop_oneof![
+            Just(Message::user("u")),
+            Just(Message::assistant("a")),
+            Just(Message::assistant("")),
+            Just(Message::system("s")),
+            Just(Message::from_json(r#"{"role":"assistant","content":"e","tool_calls":[]}"#).unwrap()),
+            prop::collection::vec(id.clone(), 1..4).prop_map(|ids| calls(&ids)),
+            id.prop_map(|id| Message::tool(id, "r")),
+            any_odd_calls(),
+        ]
+    }
+
+    /// Messages with calls of which some or all cannot be answered, with and without text, and results without a call's
+    /// id.
+    fn any_odd_calls() -> impl Strategy<Value = Message> {
+        let entry = prop::sample::select(vec![
+            "null",
+            "{}",
+            r#"{"type":"function"}"#,
+            r#"{"id":"","function":{"name":"f","arguments":""}}"#,
+            r#"{"id":7,"function":{"name":"f","arguments":""}}"#,
+            r#"{"id":null,"function":{"name":"f","arguments":""}}"#,
+            r#"{"function":{"name":"f","arguments":""}}"#,
+            r#"{"id":"x","type":"function","function":{"name":"f","arguments":""}}"#,
+        ]);
+        let calls = (prop::collection::vec(entry, 1..4), prop::sample::select(vec!["null", "\"t\""])).prop_map(
+            |(entries, content)| {
+                format!(r#"{{"role":"assistant","content":{content},"tool_calls":[{}]}}"#, entries.join(","))
+            },
+        );
+        let list = Just(r#"{"role":"assistant","content":"t","tool_calls":"odd"}"#.to_owned());
+        let result = prop::sample::select(vec!["null", "7", "\"\""])
+            .prop_map(|id| format!(r#"{{"role":"tool","content":"r","tool_call_id":{id}}}"#));
+        prop_oneof![4 => calls, 1 => list, 2 => result].prop_map(|json| Message::from_json(json).unwrap())
+    }
+
+    #[test]
+    fn an_unanswered_call_gets_a_constant_result() {
+        let log = [Message::user("u0"), calls(&["x", "y"]), Message::tool("y", "r"), Message::user("u1")];
+        let expected = [log[0].clone(), log[1].clone(), log[2].clone(), Message::tool("x", ABANDONED), log[3].clone()];
+        assert_eq!(view(&log).messages(), expected);
+    }
+
+    #[test]
+    fn late_repeated_and_orphaned_results_are_left_out() {
+        let log = [
+            Message::tool("x", "orphan"),
+            calls(&["x"]),
+            Message::tool("x", "r"),
+            Message::tool("x", "again"),
+            Message::assistant("a"),
+            Message::tool("x", "late"),
+        ];
+        assert_eq!(view(&log).messages(), [log[1].clone(), log[2].clone(), log[4].clone()]);
+    }
+
+    #[test]
+    fn each_of_two_calls_with_the_same_id_needs_a_result() {
+        let log = [calls(&["x", "x"]), Message::tool("x", "1"), Message::user("u")];
+        let expected = [log[0].clone(), log[1].clone(), Message::tool("x", ABANDONED), log[2].clone()];
+        assert_eq!(view(&log).messages(), expected);
+    }
+
+    #[test]
+    fn reused_ids_belong_to_the_nearest_call() {
+        let log = [calls(&["x"]), Message::tool("x", "1"), calls(&["x"]), Message::tool("x", "2")];
+        assert_eq!(view(&log).messages(), log);
+    }
+
+    proptest! {
+        /// Invariant 2: valid for any log.
+        #[test]
+        fn the_view_of_any_log_obeys_the_chat_rules(log in prop::collection::vec(any_message(), 0..24)) {
+            let mut view = view(&log);
+            view.close();
+            prop_assert_eq!(breaks_the_rules(view.messages()), None);
+        }
+
+        /// Invariant 2: view(log + x) = view(log) + f(state, x).
+        #[test]
+        fn the_view_of_a_longer_log_begins_with_the_view_of_the_shorter(log in prop::collection::vec(any_message(), 0..24), cut in 0usize..24) {
+            let cut = cut.min(log.len());
+            let (shorter, longer) = (view(&log[..cut]), view(&log));
+            prop_assert!(longer.messages().starts_with(shorter.messages()));
+            let mut rest = View { rounds: shorter.rounds.clone(), ..View::default() };
+            rest.extend(&log[cut..]);
+            prop_assert_eq!(&longer.messages()[shorter.messages().len()..], rest.messages());
+        }
+
+        #[test]
+        fn a_valid_log_is_its_own_view(turns in prop::collection::vec(0usize..3, 0..6)) {
+            let mut log = vec![];
+            for rounds in turns {
+                log.push(Message::user("u"));
+                for _ in 0..rounds {
+                    log.extend([calls(&["x", "y"]), Message::tool("y", "r"), Message::tool("x", "r")]);
+                }
+                log.push(Message::assistant("a"));
+            }
+            prop_assert_eq!(view(&log).into_messages(), log);
+        }
+    }
+}

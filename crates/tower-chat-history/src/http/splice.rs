@@ -1,0 +1,243 @@
+//! Putting the window into a body, without changing other bytes.
+
+use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
+
+use bytes::Bytes;
+use tower_chat_history_core::Message;
+
+use crate::adapt::Prompt;
+
+/// A place in a body is outside of the body, or overlaps another place. The [`Wire`](crate::http::Wire) that found it has an
+/// error.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a place that the wire found in the call's body is outside of it, or overlaps another place: bytes {} to {} of {length}",
+    place.start, place.end
+)]
+#[non_exhaustive]
+pub struct SpliceError {
+    /// The place, in bytes. If it overlaps another place, it is the later one.
+    pub place: Range<usize>,
+    /// The length of the body, in bytes.
+    pub length: usize,
+}
+
+/// Writes the messages of a window.
+type Write = Arc<dyn Fn(&[Message]) -> Vec<Cow<'_, str>> + Send + Sync>;
+
+/// The body of a request, and the places in it that history changes. All other bytes stay the same.
+#[derive(Clone)]
+pub struct Splice {
+    bytes: Bytes,
+    gap: Gap,
+    reply_limit: Option<Range<usize>>,
+    insertions: Vec<(usize, &'static str)>,
+    write: Option<Write>,
+}
+
+/// The place of the window in a body: the bytes between the head and the input, which the window replaces.
+///
+/// For the list `[H,T,I]` of a head, a transcript and an input, the range is that of `,T,`, and `before`, `after` and
+/// `empty` are commas.
+#[derive(Clone, Debug)]
+pub struct Gap {
+    /// The range of the bytes that the window replaces.
+    pub range: Range<usize>,
+    /// The text before the window: a comma, if the list has elements before it.
+    pub before: &'static str,
+    /// The text after the window: a comma, if the list has elements after it.
+    pub after: &'static str,
+    /// The text in place of an empty window. `None` if the bytes then stay as they are, because there is nothing to
+    /// replace.
+    pub empty: Option<&'static str>,
+}
+
+impl Splice {
+    /// Creates a splice of this body.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the range of the gap is not within the body.
+    pub fn new(bytes: Bytes, gap: Gap) -> Result<Self, SpliceError> {
+        Self { bytes, gap, reply_limit: None, insertions: Vec::new(), write: None }.checked()
+    }
+
+    /// Sets the range of the number that limits the reply.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the range is not within the body, or overlaps another place.
+    pub fn reply_limit(mut self, range: Option<Range<usize>>) -> Result<Self, SpliceError> {
+        self.reply_limit = range;
+        self.checked()
+    }
+
+    /// Adds a text that is inserted at this position if the gap changes, such as the end of a list that the body has no
+    /// list for.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the position is not within the body, or is within another place.
+    pub fn insert(mut self, position: usize, text: &'static str) -> Result<Self, SpliceError> {
+        self.insertions.push((position, text));
+        self.checked()
+    }
+
+    /// Checks that all places are within the body and apart from each other.
+    fn checked(self) -> Result<Self, SpliceError> {
+        let insertions = self.insertions.iter().map(|(at, _)| *at..*at);
+        let mut places: Vec<Range<usize>> = insertions.chain(self.reply_limit.clone()).collect();
+        places.push(self.gap.range.clone());
+        places.sort_by_key(|place| (place.start, place.end));
+        let mut free = 0;
+        let length = self.bytes.len();
+        for place in places {
+            if place.start < free || place.end < place.start || place.end > length {
+                return Err(SpliceError { place, length });
+            }
+            free = place.end;
+        }
+        Ok(self)
+    }
+
+    /// Sets the function that returns the JSON of each message of the window. By default, messages are sent as they are
+    /// stored.
+    #[must_use]
+    pub fn write_window(mut self, write: impl Fn(&[Message]) -> Vec<Cow<'_, str>> + Send + Sync + 'static) -> Self {
+        self.write = Some(Arc::new(write));
+        self
+    }
+
+    /// Returns the body with the window of a prompt. If the prompt and the body have a limit of the reply, the limit is
+    /// replaced, too. Returns `None` if no byte changes.
+    #[must_use]
+    pub fn with(&self, prompt: Prompt<'_>) -> Option<Bytes> {
+        let mut changes = Vec::new();
+        if let Some(between) = self.between(prompt.window) {
+            changes.push((self.gap.range.clone(), between));
+            changes.extend(self.insertions.iter().map(|(at, text)| (*at..*at, Text::new(text))));
+        }
+        let limit = self.reply_limit.clone().zip(prompt.reply_limit);
+        let limit = limit.map(|(range, tokens)| (range, tokens.to_string()));
+        if let Some((range, tokens)) = &limit {
+            changes.push((range.clone(), Text::new(tokens)));
+        }
+        if changes.is_empty() {
+            return None;
+        }
+        changes.sort_by_key(|(range, _)| (range.start, range.end));
+        let added: usize = changes.iter().map(|(_, text)| text.len()).sum();
+        let mut body = Vec::with_capacity(self.bytes.len() + added);
+        let mut at = 0;
+        for (range, text) in changes {
+            body.extend_from_slice(&self.bytes[at..range.start]);
+            text.write(&mut body);
+            at = range.end;
+        }
+        body.extend_from_slice(&self.bytes[at..]);
+        Some(body.into())
+    }
+
+    /// Returns the body as the caller sent it.
+    #[must_use]
+    pub fn into_original(self) -> Bytes {
+        self.bytes
+    }
+
+    /// Returns the text that takes the place of the gap, or `None` if its bytes do not change.
+    fn between<'a>(&'a self, window: &'a [Message]) -> Option<Text<'a>> {
+        let Gap { before, after, empty, .. } = self.gap;
+        if window.is_empty() {
+            return empty.map(Text::new);
+        }
+        let list = match &self.write {
+            Some(write) => write(window),
+            None => window.iter().map(|message| Cow::Borrowed(message.json())).collect(),
+        };
+        Some(Text { before, list, after })
+    }
+}
+
+/// A text that is written into a body.
+struct Text<'a> {
+    before: &'a str,
+    /// The elements of a list, which get commas between them.
+    list: Vec<Cow<'a, str>>,
+    after: &'a str,
+}
+
+impl<'a> Text<'a> {
+    const fn new(text: &'a str) -> Self {
+        Self { before: text, list: Vec::new(), after: "" }
+    }
+
+    fn len(&self) -> usize {
+        let commas = self.list.len().saturating_sub(1);
+        self.before.len() + self.list.iter().map(|json| json.len()).sum::<usize>() + commas + self.after.len()
+    }
+
+    fn write(&self, body: &mut Vec<u8>) {
+        body.extend_from_slice(self.before.as_bytes());
+        for (position, json) in self.list.iter().enumerate() {
+            if position > 0 {
+                body.push(b',');
+            }
+            body.extend_from_slice(json.as_bytes());
+        }
+        body.extend_from_slice(self.after.as_bytes());
+    }
+}
+
+// Not derived, because the body has text.
+impl fmt::Debug for Splice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Splice").field("bytes", &self.bytes.len()).field("gap", &self.gap).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spliced(splice: &Splice, window: &[Message]) -> String {
+        let bytes = splice.with(Prompt::new(window)).unwrap_or_else(|| splice.bytes.clone());
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_text_can_become_a_list() {
+        let (body, window) = (r#"{"input":"hi","n":1}"#, [Message::user("u"), Message::assistant("a")]);
+        let gap = Gap { range: 9..9, before: "[", after: r#",{"role":"user","content":"#, empty: None };
+        let splice = Splice::new(Bytes::from(body), gap).unwrap().insert(13, "}]").unwrap();
+        let list = format!(r#"[{},{},{{"role":"user","content":"hi"}}]"#, window[0].json(), window[1].json());
+        assert_eq!(spliced(&splice, &window), format!(r#"{{"input":{list},"n":1}}"#));
+        assert_eq!(splice.with(Prompt::new(&[])), None);
+        assert_eq!(splice.into_original(), body);
+    }
+
+    #[test]
+    #[allow(clippy::reversed_empty_ranges)] // One of the faults.
+    fn places_outside_of_the_body_and_overlapping_ones_are_refused() {
+        let gap = |range| Gap { range, before: "", after: "", empty: Some("") };
+        let new = |range| Splice::new(Bytes::from("0123456789"), gap(range));
+        for range in [0..11, 11..11, 4..3, usize::MAX..usize::MAX] {
+            assert_eq!(new(range.clone()).err(), Some(SpliceError { place: range.clone(), length: 10 }), "{range:?}");
+        }
+        let error = new(4..11).err().unwrap();
+        assert!(error.to_string().ends_with("bytes 4 to 11 of 10"), "{error}");
+        for range in [2..4, 4..4, 5..7, 9..11, 0..9] {
+            let error = new(3..6).unwrap().reply_limit(Some(range.clone())).err().unwrap();
+            let later = if (range.start, range.end) < (3, 6) { 3..6 } else { range };
+            assert_eq!(error, SpliceError { place: later, length: 10 });
+        }
+        for position in [4, 5, 11] {
+            let error = new(3..6).unwrap().insert(position, "x").err().unwrap();
+            assert_eq!(error, SpliceError { place: position..position, length: 10 });
+        }
+        let splice = new(3..6).unwrap().reply_limit(Some(6..8)).unwrap();
+        let splice = splice.insert(3, "a").unwrap().insert(6, "b").unwrap().insert(10, "c").unwrap();
+        let mut prompt = Prompt::new(&[]);
+        prompt.reply_limit = Some(1);
+        assert_eq!(splice.with(prompt).unwrap(), "012ab189c");
+    }
+}
