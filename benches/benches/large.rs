@@ -63,25 +63,28 @@ async fn short_turn(store: &dyn HistoryStore) -> bool {
 
 async fn measure(name: &str, store: &Arc<dyn HistoryStore>, callers: usize) {
     let is_over = Arc::new(AtomicBool::new(false));
-    let large = (0..callers).map(|caller| {
-        let (store, is_over) = (Arc::clone(store), Arc::clone(&is_over));
-        tokio::spawn(async move {
+    let mut large = Vec::new();
+    for caller in 0..callers {
+        let store = Arc::clone(store);
+        let is_over = Arc::clone(&is_over);
+        large.push(tokio::spawn(async move {
             let mut calls = Calls::default();
             while !is_over.load(Relaxed) {
                 calls.add(load(&*store, caller % LARGE, 1_000)).await;
             }
             calls
-        })
-    });
-    let large: Vec<_> = large.collect();
-    let (mut short, start) = (Calls::default(), Instant::now());
+        }));
+    }
+
+    let mut short = Calls::default();
+    let start = Instant::now();
     while start.elapsed() < MEASURED {
         short.add(short_turn(&**store)).await;
     }
     is_over.store(true, Relaxed);
+
     let large = try_join_all(large).await.unwrap();
     short.times.sort_unstable();
-    let millis = |time: Duration| time.as_secs_f64() * 1e3;
     println!(
         "{name:14} {callers:4} {:10} {:8} {:10.1} {:10.1} {:10} {:8} {:10.1}",
         short.times.len(),
@@ -92,6 +95,10 @@ async fn measure(name: &str, store: &Arc<dyn HistoryStore>, callers: usize) {
         large.iter().map(|calls| calls.failed).sum::<usize>(),
         millis(large.iter().flat_map(|calls| &calls.times).max().copied().unwrap_or_default()),
     );
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }
 
 fn main() {
@@ -108,6 +115,7 @@ fn main() {
                 }
             });
             let store = filled.await;
+
             for callers in CALLERS {
                 measure(name, &store, callers).await;
             }

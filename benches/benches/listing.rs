@@ -15,13 +15,10 @@
 //! reports that. To measure only one store, name it: `-- sqlite`, `-- postgres` or `-- redis`.
 #![allow(clippy::unwrap_used)] // Benches may panic.
 
-use std::{
-    hint::black_box,
-    time::{Duration, Instant},
-};
+use std::{hint::black_box, path::Path, time::Instant};
 
 use benches::{
-    contest::{Circle, paired, timed},
+    contest::{Circle, Contestant, paired},
     fill_all_as, text,
 };
 use test_servers::{left_out, postgres, redis as redis_server};
@@ -32,7 +29,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_postgres::PostgresStore;
 use tower_chat_history_redis::RedisStore;
-use tower_chat_history_sqlite::{SqliteOptions, Synchronous};
+use tower_chat_history_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 
 const FEW: usize = 1_000;
 const MANY: usize = 1_000_000;
@@ -42,7 +39,8 @@ const ROUNDS: usize = 2_000;
 
 /// Returns the id of the conversation with this number.
 fn conversation(number: usize) -> ConversationId {
-    let (user, thread) = (format!("user-{}", number / OF_A_USER), format!("support-{}", number % OF_A_USER));
+    let user = format!("user-{}", number / OF_A_USER);
+    let thread = format!("support-{}", number % OF_A_USER);
     ConversationId::new(["acme", &user, &thread]).unwrap()
 }
 
@@ -76,15 +74,16 @@ impl<S: List> Filled<S> {
 }
 
 fn compare<S: List>(name: &str, runtime: &Runtime, few: &Filled<S>, many: &Filled<S>) {
-    let mut of_few = || runtime.block_on(timed(1, || few.page_of_a_user()));
-    let mut of_many = || runtime.block_on(timed(1, || many.page_of_a_user()));
-    let contest: &mut [(&str, &mut dyn FnMut() -> Duration)] =
-        &mut [("1,000", &mut of_few), ("1,000,000", &mut of_many)];
+    let contest = vec![
+        Contestant::of("1,000", runtime, || few.page_of_a_user()),
+        Contestant::of("1,000,000", runtime, || many.page_of_a_user()),
+    ];
     paired(&format!("{name}/of a user"), ROUNDS, contest);
-    let mut of_few = || runtime.block_on(timed(1, || few.page_of_a_tenant()));
-    let mut of_many = || runtime.block_on(timed(1, || many.page_of_a_tenant()));
-    let contest: &mut [(&str, &mut dyn FnMut() -> Duration)] =
-        &mut [("1,000", &mut of_few), ("1,000,000", &mut of_many)];
+
+    let contest = vec![
+        Contestant::of("1,000", runtime, || few.page_of_a_tenant()),
+        Contestant::of("1,000,000", runtime, || many.page_of_a_tenant()),
+    ];
     paired(&format!("{name}/of a tenant"), ROUNDS, contest);
 }
 
@@ -100,6 +99,7 @@ fn main() {
     if is_selected("sqlite") {
         bench_sqlite(&runtime);
     }
+
     if is_selected("postgres") {
         if postgres::is_available() {
             bench_postgres(&runtime);
@@ -107,6 +107,7 @@ fn main() {
             left_out(postgres::NAME);
         }
     }
+
     if is_selected("redis") {
         if redis_server::is_available() {
             bench_redis(&runtime);
@@ -118,51 +119,59 @@ fn main() {
 
 fn bench_sqlite(runtime: &Runtime) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let filled = |len: usize| {
-        runtime.block_on(async {
-            let path = directory.path().join(format!("{len}.db"));
-            let store = SqliteOptions::new().synchronous(Synchronous::Normal).open(&path).await.unwrap();
-            Filled::new(store, len).await
-        })
-    };
-    let (few, many) = (filled(FEW), filled(MANY));
+    let large_file = directory.path().join("many.db");
+    let few = runtime.block_on(filled_sqlite(&directory.path().join("few.db"), FEW));
+    let many = runtime.block_on(filled_sqlite(&large_file, MANY));
+
     compare("sqlite", runtime, &few, &many);
     runtime.block_on(async {
         few.store.close().await.unwrap();
         many.store.close().await.unwrap();
     });
-    print_size("sqlite", "file", directory.path().join(format!("{MANY}.db")).metadata().unwrap().len());
+    print_size("sqlite", "file", large_file.metadata().unwrap().len());
+}
+
+async fn filled_sqlite(path: &Path, len: usize) -> Filled<SqliteStore> {
+    let store = SqliteOptions::new().synchronous(Synchronous::Normal).open(path).await.unwrap();
+    Filled::new(store, len).await
 }
 
 fn bench_postgres(runtime: &Runtime) {
     let server = postgres::Server::start(postgres::Durability::None);
-    let filled = |len: usize| {
-        runtime.block_on(async {
-            let url = server.database().await;
-            let store = Filled::new(PostgresStore::connect(&url).await.unwrap(), len).await;
-            let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
-            tokio::spawn(connection);
-            // The server does this by itself some time after many changes.
-            client.batch_execute("vacuum analyze").await.unwrap();
-            let size = client.query_one("select pg_database_size(current_database())", &[]).await.unwrap();
-            (store, size.get::<_, i64>(0))
-        })
-    };
-    let ((few, _), (many, size)) = (filled(FEW), filled(MANY));
+    let (few, _) = runtime.block_on(filled_postgres(&server, FEW));
+    let (many, size) = runtime.block_on(filled_postgres(&server, MANY));
+
     compare("postgres", runtime, &few, &many);
     print_size("postgres", "database", size as u64);
+}
+
+/// Returns a store of a new database, and the size of the database.
+async fn filled_postgres(server: &postgres::Server, len: usize) -> (Filled<PostgresStore>, i64) {
+    let url = server.database().await;
+    let store = Filled::new(PostgresStore::connect(&url).await.unwrap(), len).await;
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+
+    // The server does this by itself some time after many changes.
+    client.batch_execute("vacuum analyze").await.unwrap();
+    let size = client.query_one("select pg_database_size(current_database())", &[]).await.unwrap();
+    (store, size.get(0))
 }
 
 fn bench_redis(runtime: &Runtime) {
     // Each has its own server, because it is filled by itself in production, too.
     let servers = [redis_server::Server::start(), redis_server::Server::start()];
-    let [few, many] = [(FEW, &servers[0]), (MANY, &servers[1])].map(|(len, server)| {
-        runtime.block_on(async { Filled::new(RedisStore::connect(server.url()).await.unwrap(), len).await })
-    });
+    let few = runtime.block_on(filled_redis(&servers[0], FEW));
+    let many = runtime.block_on(filled_redis(&servers[1], MANY));
+
     compare("redis", runtime, &few, &many);
     let (all, registry) = runtime.block_on(redis_memory(&servers[1].url()));
     print_size("redis", "memory of everything", all);
     print_size("redis", "memory of the registry", registry);
+}
+
+async fn filled_redis(server: &redis_server::Server, len: usize) -> Filled<RedisStore> {
+    Filled::new(RedisStore::connect(server.url()).await.unwrap(), len).await
 }
 
 /// Returns the memory of a server, and of the registry's keys.

@@ -19,7 +19,7 @@ use std::{
 
 use benches::{
     FixedWindow, WINDOW,
-    contest::{Contest, paired},
+    contest::{Contestant, paired},
     conversation, fill, text, turn,
 };
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -72,9 +72,11 @@ fn plan(criterion: &mut Criterion) {
     if std::env::var_os("PAIRED").is_some() {
         return paired_turns(&runtime);
     }
+
     let mut group = criterion.benchmark_group("plan");
     for messages in [60, 600, 10_000] {
-        let (store, id) = (MemoryStore::new(), conversation(0));
+        let store = MemoryStore::new();
+        let id = conversation(0);
         runtime.block_on(fill(&store, &id, &turn(&text()), messages / 2));
         for (name, budget) in
             [("unlimited", ContextBudget::unlimited()), ("fits", budget(messages)), ("compacts", budget(messages - 2))]
@@ -91,25 +93,27 @@ fn plan(criterion: &mut Criterion) {
 /// Measures turns that begin and are dropped, and then whole turns, with and without a budget.
 fn paired_turns(runtime: &Runtime) {
     for messages in [60, 600, 10_000] {
-        let (store, id) = (MemoryStore::new(), conversation(0));
+        let store = MemoryStore::new();
+        let id = conversation(0);
         runtime.block_on(fill(&store, &id, &turn(&text()), messages / 2));
-        let budgets = [ContextBudget::unlimited(), budget(messages), budget(messages - 2)];
-        let engines = budgets.map(|budget| engine(&store, budget));
-        let [mut unlimited, mut fits, mut compacts] = engines.each_ref().map(|engine| {
+
+        let budgets =
+            [("unlimited", ContextBudget::unlimited()), ("fits", budget(messages)), ("compacts", budget(messages - 2))];
+        let contest = budgets.into_iter().map(|(name, budget)| {
+            let engine = engine(&store, budget);
             let id = &id;
-            move || runtime.block_on(begin_turns(1, engine, id))
+            Contestant::new(name, move || runtime.block_on(begin_turns(1, &engine, id)))
         });
-        let contest: &mut Contest<'_> =
-            &mut [("unlimited", &mut unlimited), ("fits", &mut fits), ("compacts", &mut compacts)];
-        paired(&format!("begin/{messages}"), 200_000 / messages, contest);
+        paired(&format!("begin/{messages}"), 200_000 / messages, contest.collect());
     }
-    let [mut unlimited, mut fits] = [ContextBudget::unlimited(), budget(2 * WINDOW)].map(|budget| {
+
+    let budgets = [("unlimited", ContextBudget::unlimited()), ("fits", budget(2 * WINDOW))];
+    let contest = budgets.into_iter().map(|(name, budget)| {
         let mut kept = runtime.block_on(FixedWindow::of_turn(WINDOW / 2, turn(&text())));
         let engine = engine(&kept.store, budget);
-        move || runtime.block_on(whole_turn(&engine, &mut kept))
+        Contestant::new(name, move || runtime.block_on(whole_turn(&engine, &mut kept)))
     });
-    let contest: &mut Contest<'_> = &mut [("unlimited", &mut unlimited), ("fits", &mut fits)];
-    paired("turn/60", 5_000, contest);
+    paired("turn/60", 5_000, contest.collect());
 }
 
 /// Measures a turn that is stored.
@@ -120,6 +124,7 @@ async fn whole_turn(engine: &Engine, kept: &mut FixedWindow) -> Duration {
     black_box(turn.context());
     black_box(turn.commit(Reply::new(answer)).await.unwrap());
     let taken = start.elapsed();
+
     kept.restore().await;
     taken
 }
@@ -149,15 +154,18 @@ impl Talk {
         self.more = 0;
         self.store.delete(&id).await.unwrap();
         fill(&self.store, &id, &turn(&text()), self.turns).await;
+
         let load = Load::new().limit(LoadLimit::new(2, 1 << 20).unwrap());
         let Loaded::Window(window) = self.store.load(&id, load).await.unwrap() else { return };
+
         let cut = Cut::window_from(Seq::new((self.turns - MIN_WINDOW) as u64));
         let compact = Cuts::new(cut).compact(Profile::default(), window.compaction_version()).unwrap();
         self.store.compact(&id, window.revision.incarnation(), compact).await.unwrap();
     }
 
     async fn turns(&mut self, calls: u64) -> Duration {
-        let (id, answer) = (conversation(0), Message::assistant(text()));
+        let id = conversation(0);
+        let answer = Message::assistant(text());
         let mut taken = Duration::ZERO;
         for _ in 0..calls {
             let start = Instant::now();
@@ -165,6 +173,7 @@ impl Talk {
             black_box(turn.context());
             black_box(turn.commit(Reply::new(answer.clone())).await.unwrap());
             taken += start.elapsed();
+
             self.more += 1;
             if self.more > (self.turns / 10).max(40) {
                 self.begin().await;

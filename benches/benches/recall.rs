@@ -17,7 +17,6 @@
 #![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{
-    cell::Cell,
     hint::black_box,
     num::NonZeroUsize,
     sync::Arc,
@@ -25,14 +24,14 @@ use std::{
 };
 
 use benches::{
-    contest::{Circle, paired},
+    contest::{Circle, Contestant, paired},
     conversation, fill_all, text, turn,
 };
 use test_servers::{left_out, postgres, redis as redis_server};
 use tokio::runtime::Runtime;
 use tower_chat_history::{
     ConversationId, Engine, Exchange, ExchangeId, HistoryOptions, HistoryStore, MemoryStore, Message, Reply, TurnInput,
-    recall::{Analyzer, Ask, LogRecall, LogSearch, RecallOptions, SearchScope, Searched},
+    recall::{Analyzer, Ask, LogRecall, LogSearch, RecallOptions, SearchAnswer, SearchScope},
     store::{Append, Expect, List, Load, LoadLimit, Loaded, Seq, Window},
 };
 use tower_chat_history_postgres::PostgresStore;
@@ -109,66 +108,66 @@ async fn search(log: &LogSearch, id: &ConversationId, window: &Window, before: S
         allowance: ALLOWANCE,
         cost: &|message| message.bytes() as u64 / 4,
     };
-    let Searched::Found(found) = log.search(ask).await.unwrap() else { panic!("the log is searched") };
+    let SearchAnswer::Found(found) = log.search(ask).await.unwrap() else { panic!("the log is searched") };
     black_box(found);
+}
+
+/// Returns the id of a conversation of one person.
+fn of_person(number: usize) -> ConversationId {
+    ConversationId::new(["bench", "person", &number.to_string()]).unwrap()
 }
 
 /// Compares a search in one conversation with the same search in 20 others, too.
 fn beside<S: List>(name: &str, runtime: &Runtime, store: &Arc<S>) {
-    let id = |number: usize| ConversationId::new(["bench", "person", &number.to_string()]).unwrap();
     let mut words = Words(7);
     runtime.block_on(async {
         for number in 0..=OTHERS {
             for _ in 0..2 * WINDOW {
                 let messages = [Message::user(words.text(15)), Message::assistant(words.text(45))];
                 let exchange = Exchange::new(ExchangeId::generate(), messages);
-                store.append(&id(number), Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
+                store.append(&of_person(number), Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
             }
         }
     });
+
     let one = LogSearch::new(Arc::clone(store) as Arc<dyn HistoryStore>, Analyzer::default());
     let scope = SearchScope::parts(NonZeroUsize::new(2).unwrap());
     let all = LogSearch::under(Arc::clone(store), Analyzer::default(), scope);
-    let (id, question) = (id(0), &questions()[1]);
+    let id = of_person(0);
+    let question = &questions()[1];
     let window = runtime.block_on(load(&**store, &id));
-    let run = |log: &LogSearch| {
-        let begun = Instant::now();
-        runtime.block_on(search(log, &id, &window, Seq::new(WINDOW), question));
-        begun.elapsed()
-    };
-    let (mut alone, mut with_others) = (|| run(&one), || run(&all));
-    let mut contest: Vec<(&str, &mut dyn FnMut() -> Duration)> =
-        vec![("one conversation", &mut alone), ("beside 20 others", &mut with_others)];
-    paired(&format!("beside/{name}"), ROUNDS, &mut contest);
+    let before = Seq::new(WINDOW);
+    let contest = vec![
+        Contestant::of("one conversation", runtime, || search(&one, &id, &window, before, question)),
+        Contestant::of("beside 20 others", runtime, || search(&all, &id, &window, before, question)),
+    ];
+    paired(&format!("beside/{name}"), ROUNDS, contest);
 }
 
 fn compare<S: List>(name: &str, runtime: &Runtime, store: Arc<S>) {
     beside(name, runtime, &store);
+
     let store: Arc<dyn HistoryStore> = store;
     let id = conversation(usize::MAX);
     let warm = LogSearch::new(Arc::clone(&store), Analyzer::default());
     runtime.block_on(fill_long(&*store, &id));
     for (kind, question) in ["rare", "mixed", "common"].into_iter().zip(questions()) {
-        let mut plain = || {
-            let begun = Instant::now();
-            runtime.block_on(async { black_box(load(&*store, &id).await) });
-            begun.elapsed()
-        };
-        let recalling = |log: &LogSearch| {
-            let begun = Instant::now();
-            runtime.block_on(async {
-                let window = load(&*store, &id).await;
-                search(log, &id, &window, Seq::new(EXCHANGES - WINDOW), &question).await;
-            });
-            begun.elapsed()
-        };
-        let mut in_memory = || recalling(&warm);
-        let mut cold = || recalling(&LogSearch::new(Arc::clone(&store), Analyzer::default()));
-        let mut contest: Vec<(&str, &mut dyn FnMut() -> Duration)> =
-            vec![("load", &mut plain), ("load and search", &mut in_memory), ("cold", &mut cold)];
-        paired(&format!("{kind}/{name}"), ROUNDS, &mut contest);
+        let contest = vec![
+            Contestant::of("load", runtime, || async { drop(black_box(load(&*store, &id).await)) }),
+            Contestant::of("load and search", runtime, || load_and_search(&*store, &warm, &id, &question)),
+            Contestant::of("cold", runtime, || async {
+                let cold = LogSearch::new(Arc::clone(&store), Analyzer::default());
+                load_and_search(&*store, &cold, &id, &question).await;
+            }),
+        ];
+        paired(&format!("{kind}/{name}"), ROUNDS, contest);
     }
     turns(name, runtime, store);
+}
+
+async fn load_and_search(store: &dyn HistoryStore, log: &LogSearch, id: &ConversationId, question: &Message) {
+    let window = load(store, id).await;
+    search(log, id, &window, Seq::new(EXCHANGES - WINDOW), question).await;
 }
 
 /// Compares the saves of turns without and with recall, in conversations that are in their window.
@@ -177,24 +176,24 @@ fn turns(name: &str, runtime: &Runtime, store: Arc<dyn HistoryStore>) {
     let recall = RecallOptions::new(LogRecall::new(Arc::clone(&store)));
     let plain = Engine::new(Arc::clone(&store));
     let recalling = Engine::with_options(store, HistoryOptions::new().recall(recall));
-    let circles = [Circle::new(0, CONVERSATIONS), Circle::new(CONVERSATIONS, CONVERSATIONS)];
-    let saved = Cell::new(Duration::ZERO);
-    let run = |engine: &Engine, circle: &Circle| {
-        runtime.block_on(async {
-            let [question, answer] = turn(&text());
-            let input = TurnInput::new(conversation(circle.next()), [question]);
-            let begun = engine.begin(input).await.unwrap();
-            let start = Instant::now();
-            begun.commit(Reply::new(answer)).await.unwrap();
-            saved.set(start.elapsed());
-        });
-        saved.get()
-    };
-    let mut without = || run(&plain, &circles[0]);
-    let mut with = || run(&recalling, &circles[1]);
-    let mut contest: Vec<(&str, &mut dyn FnMut() -> Duration)> =
-        vec![("save", &mut without), ("save with recall", &mut with)];
-    paired(&format!("turn/{name}"), TURN_ROUNDS, &mut contest);
+    let of_plain = Circle::new(0, CONVERSATIONS);
+    let of_recalling = Circle::new(CONVERSATIONS, CONVERSATIONS);
+    let contest = vec![
+        Contestant::new("save", || runtime.block_on(save(&plain, &of_plain))),
+        Contestant::new("save with recall", || runtime.block_on(save(&recalling, &of_recalling))),
+    ];
+    paired(&format!("turn/{name}"), TURN_ROUNDS, contest);
+}
+
+/// Makes a turn, and returns the time of its save.
+async fn save(engine: &Engine, circle: &Circle) -> Duration {
+    let [question, answer] = turn(&text());
+    let input = TurnInput::new(conversation(circle.next()), [question]);
+    let turn = engine.begin(input).await.unwrap();
+
+    let start = Instant::now();
+    turn.commit(Reply::new(answer)).await.unwrap();
+    start.elapsed()
 }
 
 fn main() {
@@ -203,11 +202,13 @@ fn main() {
     if is_selected("memory") {
         compare("memory", &runtime, Arc::new(MemoryStore::with_limit(1 << 30)));
     }
+
     if is_selected("sqlite") {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let store = runtime.block_on(SqliteStore::open(directory.path().join("recall.db"))).unwrap();
         compare("sqlite", &runtime, Arc::new(store));
     }
+
     if is_selected("postgres") {
         if postgres::is_available() {
             let server = postgres::Server::start(postgres::Durability::Full);
@@ -217,6 +218,7 @@ fn main() {
             left_out(postgres::NAME);
         }
     }
+
     if is_selected("redis") {
         if redis_server::is_available() {
             let server = redis_server::Server::start();

@@ -25,16 +25,14 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    time::Duration,
 };
 
 use async_openai::types::chat::{
     ChatCompletionRequestAssistantMessage, ChatCompletionRequestMessage, ChatCompletionRequestUserMessage,
 };
-
 use benches::{
     Llm, WINDOW,
-    contest::{Circle, crowd, paired, timed},
+    contest::{Circle, Contestant, crowd, paired, timed},
     conversation, fill_all, llm, question, text, turn,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
@@ -85,17 +83,18 @@ impl Table {
                 );
                 client.batch_execute(&fill).await.unwrap();
             }
+
             let read = "select seq, role, body from message where session = $1 order by seq desc limit $2";
             let write = "insert into message select $1, (select max(seq) from message where session = $1) + o, o % 2, b \
                          from unnest($2::text[]) with ordinality as t(b, o)";
-            let (read, write) = (client.prepare(read).await.unwrap(), client.prepare(write).await.unwrap());
+            let read = client.prepare(read).await.unwrap();
+            let write = client.prepare(write).await.unwrap();
+
             connections.push((client, read, write));
         }
         Self { connections, next: AtomicUsize::new(0), text: text() }
     }
-}
 
-impl Table {
     fn connection(&self) -> &(Client, Statement, Statement) {
         &self.connections[self.next.fetch_add(1, Relaxed) % CONNECTIONS]
     }
@@ -174,7 +173,8 @@ async fn turn_by_hand(raw: Arc<impl Raw>, mut llm: Llm, circle: Arc<Circle>) {
 /// Makes a load and an append, without the layer. The replicas take turns.
 async fn store_turn(replicas: Arc<[Arc<dyn HistoryStore>]>, circle: Arc<Circle>) {
     let (number, lap) = circle.next_in_lap();
-    let (id, store) = (conversation(number), &replicas[lap % replicas.len()]);
+    let id = conversation(number);
+    let store = &replicas[lap % replicas.len()];
     let Loaded::Window(window) = store.load(&id, Load::new().limit(limit(WINDOW))).await.unwrap() else {
         panic!("the conversation was filled")
     };
@@ -198,42 +198,61 @@ async fn layer_turn(replicas: Arc<[Chat]>, circle: Arc<Circle>) {
     black_box(chat.oneshot(InConversation::new(conversation(number), question())).await.unwrap());
 }
 
+/// Returns this number of replicas, each with a cache of its own.
+fn cached(store: &(impl HistoryStore + Clone), replicas: usize) -> Arc<[Arc<dyn HistoryStore>]> {
+    let mut stores: Vec<Arc<dyn HistoryStore>> = Vec::new();
+    for _ in 0..replicas {
+        stores.push(Arc::new(CachedStore::with_limit(store.clone(), 1 << 30)));
+    }
+    stores.into()
+}
+
+fn chats(stores: &[Arc<dyn HistoryStore>]) -> Arc<[Chat]> {
+    stores.iter().map(chat).collect()
+}
+
+/// A kind of turn: each call begins one.
+type Turn = Box<dyn Fn() -> BoxFuture<'static, ()>>;
+
+/// Returns all kinds of turns. Each has its own conversations.
+fn turns(raw: impl Raw, store: &(impl HistoryStore + Clone)) -> [(&'static str, Turn); 8] {
+    let raw = Arc::new(raw);
+    let by_hand = Arc::clone(&raw);
+    let plain: Arc<[Arc<dyn HistoryStore>]> = Arc::new([Arc::new(store.clone())]);
+    let one_cache = cached(store, 1);
+    let two_caches = cached(store, 2);
+    let chat = chats(&plain);
+    let cached_chat = chats(&one_cache);
+    let replica_chats = chats(&two_caches);
+
+    let circles = [0, 0, 0, 1, 2, 3, 4, 5].map(|part| Arc::new(Circle::new(part * CONVERSATIONS, CONVERSATIONS)));
+    let [c0, c1, c2, c3, c4, c5, c6, c7] = circles;
+    [
+        ("raw", Box::new(move || raw_turn(Arc::clone(&raw), Arc::clone(&c0)).boxed())),
+        ("by hand", Box::new(move || turn_by_hand(Arc::clone(&by_hand), llm(), Arc::clone(&c1)).boxed())),
+        ("store", Box::new(move || store_turn(Arc::clone(&plain), Arc::clone(&c2)).boxed())),
+        ("store, cached", Box::new(move || store_turn(Arc::clone(&one_cache), Arc::clone(&c3)).boxed())),
+        ("store, replicas", Box::new(move || store_turn(Arc::clone(&two_caches), Arc::clone(&c6)).boxed())),
+        ("layer", Box::new(move || layer_turn(Arc::clone(&chat), Arc::clone(&c4)).boxed())),
+        ("layer, cached", Box::new(move || layer_turn(Arc::clone(&cached_chat), Arc::clone(&c5)).boxed())),
+        ("layer, replicas", Box::new(move || layer_turn(Arc::clone(&replica_chats), Arc::clone(&c7)).boxed())),
+    ]
+}
+
 fn compare(name: &str, runtime: &Runtime, raw: impl Raw, store: &(impl HistoryStore + Clone)) {
     runtime.block_on(fill_all(store, 0..6 * CONVERSATIONS, WINDOW / 2));
     let _guard = runtime.enter();
-    let raw = Arc::new(raw);
-    let plain: Arc<[Arc<dyn HistoryStore>]> = Arc::new([Arc::new(store.clone())]);
-    let cache = || -> Arc<dyn HistoryStore> { Arc::new(CachedStore::with_limit(store.clone(), 1 << 30)) };
-    let (cached, replicas): (Arc<[_]>, Arc<[_]>) = (Arc::new([cache()]), Arc::new([cache(), cache()]));
-    let chats = |stores: &[Arc<dyn HistoryStore>]| -> Arc<[Chat]> { stores.iter().map(chat).collect() };
-    let (chat, cached_chat, replica_chats) = (chats(&plain), chats(&cached), chats(&replicas));
-    let circles = [0, 0, 0, 1, 2, 3, 4, 5].map(|part| Arc::new(Circle::new(part * CONVERSATIONS, CONVERSATIONS)));
-    let of = |contestant: usize| Arc::clone(&circles[contestant]);
-    let turns: [(&str, &dyn Fn() -> BoxFuture<'static, ()>); 8] = [
-        ("raw", &|| raw_turn(Arc::clone(&raw), of(0)).boxed()),
-        ("by hand", &|| turn_by_hand(Arc::clone(&raw), llm(), of(1)).boxed()),
-        ("store", &|| store_turn(Arc::clone(&plain), of(2)).boxed()),
-        ("store, cached", &|| store_turn(Arc::clone(&cached), of(3)).boxed()),
-        ("store, replicas", &|| store_turn(Arc::clone(&replicas), of(6)).boxed()),
-        ("layer", &|| layer_turn(Arc::clone(&chat), of(4)).boxed()),
-        ("layer, cached", &|| layer_turn(Arc::clone(&cached_chat), of(5)).boxed()),
-        ("layer, replicas", &|| layer_turn(Arc::clone(&replica_chats), of(7)).boxed()),
-    ];
+    let turns = turns(raw, store);
+
     // Warm up: each replica uses each conversation once, because the first use costs more and fills its cache.
-    for (_, turn) in turns {
+    for (_, turn) in &turns {
         runtime.block_on(timed(2 * CONVERSATIONS as u64, turn));
     }
-    for (title, rounds, at_once) in [("turn", ROUNDS, false), ("64 tasks", CROWDS, true)] {
-        let run = |turn: &dyn Fn() -> BoxFuture<'static, ()>| {
-            runtime.block_on(async { if at_once { timed(1, || crowd(turn)).await } else { timed(1, turn).await } })
-        };
-        let mut runs = turns.map(|(name, turn)| (name, move || run(turn)));
-        let mut contest: Vec<(&str, &mut dyn FnMut() -> Duration)> = Vec::new();
-        for (name, run) in &mut runs {
-            contest.push((name, run));
-        }
-        paired(&format!("{title}/{name}"), rounds, &mut contest);
-    }
+
+    let alone = turns.iter().map(|(name, turn)| Contestant::of(*name, runtime, turn));
+    paired(&format!("turn/{name}"), ROUNDS, alone.collect());
+    let at_once = turns.iter().map(|(name, turn)| Contestant::of(*name, runtime, move || crowd(turn)));
+    paired(&format!("64 tasks/{name}"), CROWDS, at_once.collect());
 }
 
 fn main() {
@@ -246,6 +265,7 @@ fn main() {
             left_out(postgres::NAME);
         }
     }
+
     if is_selected("redis") {
         if redis_server::is_available() {
             bench_redis(&runtime);

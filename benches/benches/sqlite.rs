@@ -27,7 +27,7 @@ use std::{
 
 use benches::{
     Llm, WINDOW,
-    contest::{Circle, Contest, TASKS, TURNS, crowd, paired, timed},
+    contest::{Circle, Contestant, TASKS, TURNS, crowd, paired, timed},
     conversation, fill_all, llm, question, text,
 };
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
@@ -52,16 +52,8 @@ struct Table {
 
 impl Table {
     fn open(path: &Path, synchronous: &str) -> Self {
-        let open = || {
-            let connection = Connection::open(path).unwrap();
-            let pragmas = format!(
-                "PRAGMA journal_mode = wal; PRAGMA synchronous = {synchronous}; PRAGMA busy_timeout = 5000; \
-                 PRAGMA cache_size = -65536; PRAGMA mmap_size = 1073741824;"
-            );
-            connection.execute_batch(&pragmas).unwrap();
-            Mutex::new(connection)
-        };
-        Self { writer: open(), readers: (0..READERS).map(|_| open()).collect(), text: text() }
+        let readers = (0..READERS).map(|_| Mutex::new(connect(path, synchronous))).collect();
+        Self { writer: Mutex::new(connect(path, synchronous)), readers, text: text() }
     }
 
     fn fill(&self) {
@@ -104,22 +96,95 @@ impl Table {
     }
 }
 
-async fn blocking_turn(table: Arc<Table>, circle: Arc<Circle>) {
-    let (session, reading) = (circle.next(), Arc::clone(&table));
-    spawn_blocking(move || reading.read(session)).await.unwrap();
-    spawn_blocking(move || table.write(session)).await.unwrap();
+fn connect(path: &Path, synchronous: &str) -> Connection {
+    let connection = Connection::open(path).unwrap();
+    let pragmas = format!(
+        "PRAGMA journal_mode = wal; PRAGMA synchronous = {synchronous}; PRAGMA busy_timeout = 5000; \
+         PRAGMA cache_size = -65536; PRAGMA mmap_size = 1073741824;"
+    );
+    connection.execute_batch(&pragmas).unwrap();
+    connection
 }
 
 type Chat = ChatHistory<Llm, OpenAi>;
+
+/// The contestants over the same databases.
+struct Contest {
+    table: Arc<Table>,
+    chat: Chat,
+    cached: Chat,
+    circles: Circles,
+    flushed: Mutex<File>,
+}
+
+/// The conversations of the contestants. Each of the two contestants with the layer uses its own half of the store's
+/// conversations. The two contestants with the table share one half of the table's conversations.
+#[derive(Clone)]
+struct Circles {
+    of_table: Arc<Circle>,
+    of_layer: Arc<Circle>,
+    of_cached_layer: Arc<Circle>,
+}
+
+impl Contest {
+    fn direct_turn(&self) {
+        let session = self.circles.of_table.next();
+        self.table.read(session);
+        self.table.write(session);
+    }
+
+    fn blocking_turn(&self) -> impl Future<Output = ()> + Send + use<> {
+        let circle = Arc::clone(&self.circles.of_table);
+        let table = Arc::clone(&self.table);
+        async move {
+            let session = circle.next();
+            let reading = Arc::clone(&table);
+            spawn_blocking(move || reading.read(session)).await.unwrap();
+            spawn_blocking(move || table.write(session)).await.unwrap();
+        }
+    }
+
+    fn layer_turn(&self) -> impl Future<Output = ()> + Send + use<> {
+        layer_turn(self.chat.clone(), Arc::clone(&self.circles.of_layer))
+    }
+
+    fn cached_layer_turn(&self) -> impl Future<Output = ()> + Send + use<> {
+        layer_turn(self.cached.clone(), Arc::clone(&self.circles.of_cached_layer))
+    }
+
+    /// Appends to a file, and flushes it.
+    fn flush(&self) {
+        let mut file = self.flushed.lock().unwrap();
+        file.write_all(&[1; 8_192]).unwrap();
+        file.sync_data().unwrap();
+    }
+
+    /// Uses each conversation once, because the first use costs more and fills the caches.
+    async fn warm_up(&self) {
+        for _ in 0..CONVERSATIONS / 2 {
+            self.blocking_turn().await;
+            self.layer_turn().await;
+            self.cached_layer_turn().await;
+        }
+    }
+}
 
 async fn layer_turn(chat: Chat, circle: Arc<Circle>) {
     let call = InConversation::new(conversation(circle.next()), question());
     black_box(chat.oneshot(call).await.unwrap());
 }
 
+/// Returns the time of a call that blocks the thread.
+fn time_of(call: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    call();
+    start.elapsed()
+}
+
 fn turns(criterion: &mut Criterion) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let (history, by_hand) = (directory.path().join("history.db"), directory.path().join("by_hand.db"));
+    let history = directory.path().join("history.db");
+    let by_hand = directory.path().join("by_hand.db");
     let runtime = Runtime::new().unwrap();
     runtime.block_on(async {
         let store = SqliteOptions::new().synchronous(Synchronous::Normal).open(&history).await.unwrap();
@@ -127,120 +192,86 @@ fn turns(criterion: &mut Criterion) {
         store.close().await.unwrap();
     });
     Table::open(&by_hand, "OFF").fill();
-    // Each of the two contestants with the layer uses its own half of the store's conversations. The two contestants
-    // with the table share one half of the table's conversations.
-    let circle = |half: usize| Arc::new(Circle::new(half * CONVERSATIONS / 2, CONVERSATIONS / 2));
-    let (of_table, of_layer, of_cached_layer) = (circle(0), circle(0), circle(1));
+    let circles = Circles {
+        of_table: Arc::new(Circle::new(0, CONVERSATIONS / 2)),
+        of_layer: Arc::new(Circle::new(0, CONVERSATIONS / 2)),
+        of_cached_layer: Arc::new(Circle::new(CONVERSATIONS / 2, CONVERSATIONS / 2)),
+    };
 
     for (name, synchronous) in [("FULL", Synchronous::Full), ("NORMAL", Synchronous::Normal)] {
-        let table = Arc::new(Table::open(&by_hand, name));
         let store = runtime.block_on(SqliteOptions::new().synchronous(synchronous).open(&history)).unwrap();
         let _guard = runtime.enter();
-        let chat = ChatHistoryLayer::new(store.clone(), OpenAi::new()).layer(llm());
-        let cached =
-            ChatHistoryLayer::new(CachedStore::with_limit(store.clone(), CACHE_BYTES), OpenAi::new()).layer(llm());
-
-        // Warm up: use each conversation once, because the first use costs more and fills the caches.
-        runtime.block_on(async {
-            for _ in 0..CONVERSATIONS / 2 {
-                blocking_turn(Arc::clone(&table), Arc::clone(&of_table)).await;
-                layer_turn(chat.clone(), Arc::clone(&of_layer)).await;
-                layer_turn(cached.clone(), Arc::clone(&of_cached_layer)).await;
-            }
-        });
+        let cached = CachedStore::with_limit(store.clone(), CACHE_BYTES);
+        let contest = Contest {
+            table: Arc::new(Table::open(&by_hand, name)),
+            chat: ChatHistoryLayer::new(store.clone(), OpenAi::new()).layer(llm()),
+            cached: ChatHistoryLayer::new(cached, OpenAi::new()).layer(llm()),
+            circles: circles.clone(),
+            flushed: Mutex::new(File::create(directory.path().join("flushed")).unwrap()),
+        };
+        runtime.block_on(contest.warm_up());
 
         if std::env::var_os("PAIRED").is_some() {
-            let mut file = File::create(directory.path().join("flushed")).unwrap();
-            let alone = |turn: &mut dyn FnMut()| {
-                let start = Instant::now();
-                turn();
-                start.elapsed()
-            };
-            let mut flush = || {
-                alone(&mut || {
-                    file.write_all(&[1; 8_192]).unwrap();
-                    file.sync_data().unwrap();
-                })
-            };
-            let mut direct = || {
-                let session = of_table.next();
-                alone(&mut || {
-                    table.read(session);
-                    table.write(session);
-                })
-            };
-            let mut blocking =
-                || runtime.block_on(timed(1, || blocking_turn(Arc::clone(&table), Arc::clone(&of_table))));
-            let mut layer = || runtime.block_on(timed(1, || layer_turn(chat.clone(), Arc::clone(&of_layer))));
-            let mut cached_layer =
-                || runtime.block_on(timed(1, || layer_turn(cached.clone(), Arc::clone(&of_cached_layer))));
-            let contest: &mut Contest<'_> = &mut [
-                ("spawn_blocking", &mut blocking),
-                ("layer", &mut layer),
-                ("layer, cached", &mut cached_layer),
-                ("rusqlite", &mut direct),
-                ("fdatasync", &mut flush),
-            ];
-            paired(&format!("turn/{name}"), 2_000, contest);
-            let mut blocking =
-                || runtime.block_on(timed(1, || crowd(|| blocking_turn(Arc::clone(&table), Arc::clone(&of_table)))));
-            let mut layer = || runtime.block_on(timed(1, || crowd(|| layer_turn(chat.clone(), Arc::clone(&of_layer)))));
-            let mut cached_layer =
-                || runtime.block_on(timed(1, || crowd(|| layer_turn(cached.clone(), Arc::clone(&of_cached_layer)))));
-            let contest: &mut Contest<'_> =
-                &mut [("spawn_blocking", &mut blocking), ("layer", &mut layer), ("layer, cached", &mut cached_layer)];
-            paired(&format!("64 tasks/{name}"), 20, contest);
-            runtime.block_on(store.close()).unwrap();
-            continue;
+            compare(name, &runtime, &contest);
+        } else {
+            turns_of_one(criterion, name, &runtime, &contest);
+            turns_of_many(criterion, name, &runtime, &contest);
         }
-
-        let mut group = criterion.benchmark_group(format!("turn/{name}"));
-        if synchronous == Synchronous::Full {
-            let mut file = File::create(directory.path().join("flushed")).unwrap();
-            group.bench_function("fdatasync", |b| {
-                b.iter(|| {
-                    file.write_all(&[1; 8_192]).unwrap();
-                    file.sync_data().unwrap();
-                });
-            });
-        }
-        group.bench_function("rusqlite", |b| {
-            b.iter(|| {
-                let session = of_table.next();
-                table.read(session);
-                table.write(session);
-            });
-        });
-        group.bench_function("spawn_blocking", |b| {
-            b.to_async(&runtime)
-                .iter_custom(|times| timed(times, || blocking_turn(Arc::clone(&table), Arc::clone(&of_table))));
-        });
-        for (name, chat, circle) in [("layer", &chat, &of_layer), ("layer, cached", &cached, &of_cached_layer)] {
-            group.bench_function(name, |b| {
-                b.to_async(&runtime).iter_custom(|times| timed(times, || layer_turn(chat.clone(), Arc::clone(circle))));
-            });
-        }
-        group.finish();
-
-        let mut group = criterion.benchmark_group(format!("64 tasks/{name}"));
-        group
-            .sample_size(10)
-            .sampling_mode(SamplingMode::Flat)
-            .throughput(Throughput::Elements((TASKS * TURNS) as u64));
-        group.bench_function("spawn_blocking", |b| {
-            b.to_async(&runtime).iter_custom(|times| {
-                timed(times, || crowd(|| blocking_turn(Arc::clone(&table), Arc::clone(&of_table))))
-            });
-        });
-        for (name, chat, circle) in [("layer", &chat, &of_layer), ("layer, cached", &cached, &of_cached_layer)] {
-            group.bench_function(name, |b| {
-                b.to_async(&runtime)
-                    .iter_custom(|times| timed(times, || crowd(|| layer_turn(chat.clone(), Arc::clone(circle)))));
-            });
-        }
-        group.finish();
         runtime.block_on(store.close()).unwrap();
     }
+}
+
+/// Measures the contestants alternately.
+fn compare(name: &str, runtime: &Runtime, contest: &Contest) {
+    let alone = vec![
+        Contestant::of("spawn_blocking", runtime, || contest.blocking_turn()),
+        Contestant::of("layer", runtime, || contest.layer_turn()),
+        Contestant::of("layer, cached", runtime, || contest.cached_layer_turn()),
+        Contestant::new("rusqlite", || time_of(|| contest.direct_turn())),
+        Contestant::new("fdatasync", || time_of(|| contest.flush())),
+    ];
+    paired(&format!("turn/{name}"), 2_000, alone);
+
+    let at_once = vec![
+        Contestant::of("spawn_blocking", runtime, || crowd(|| contest.blocking_turn())),
+        Contestant::of("layer", runtime, || crowd(|| contest.layer_turn())),
+        Contestant::of("layer, cached", runtime, || crowd(|| contest.cached_layer_turn())),
+    ];
+    paired(&format!("64 tasks/{name}"), 20, at_once);
+}
+
+fn turns_of_one(criterion: &mut Criterion, name: &str, runtime: &Runtime, contest: &Contest) {
+    let mut group = criterion.benchmark_group(format!("turn/{name}"));
+    if name == "FULL" {
+        group.bench_function("fdatasync", |b| b.iter(|| contest.flush()));
+    }
+    group.bench_function("rusqlite", |b| b.iter(|| contest.direct_turn()));
+    group.bench_function("spawn_blocking", |b| {
+        b.to_async(runtime).iter_custom(|times| timed(times, || contest.blocking_turn()));
+    });
+    group.bench_function("layer", |b| {
+        b.to_async(runtime).iter_custom(|times| timed(times, || contest.layer_turn()));
+    });
+    group.bench_function("layer, cached", |b| {
+        b.to_async(runtime).iter_custom(|times| timed(times, || contest.cached_layer_turn()));
+    });
+    group.finish();
+}
+
+/// Measures 64 tasks that make turns concurrently.
+fn turns_of_many(criterion: &mut Criterion, name: &str, runtime: &Runtime, contest: &Contest) {
+    let mut group = criterion.benchmark_group(format!("64 tasks/{name}"));
+    group.sample_size(10).sampling_mode(SamplingMode::Flat).throughput(Throughput::Elements((TASKS * TURNS) as u64));
+    group.bench_function("spawn_blocking", |b| {
+        b.to_async(runtime).iter_custom(|times| timed(times, || crowd(|| contest.blocking_turn())));
+    });
+    group.bench_function("layer", |b| {
+        b.to_async(runtime).iter_custom(|times| timed(times, || crowd(|| contest.layer_turn())));
+    });
+    group.bench_function("layer, cached", |b| {
+        b.to_async(runtime).iter_custom(|times| timed(times, || crowd(|| contest.cached_layer_turn())));
+    });
+    group.finish();
 }
 
 criterion_group! {

@@ -18,14 +18,13 @@
 #![allow(clippy::unwrap_used)] // Benches may panic.
 
 use std::{
-    env, process,
+    env, fs,
+    ops::Sub,
+    process,
     time::{Duration, Instant},
 };
 
-use benches::{
-    cpu,
-    growth::{Base, FORMS, STORES, of_windows},
-};
+use benches::growth::{Base, FORMS, STORES, Turns, of_windows};
 use tokio::runtime::Runtime;
 
 fn main() {
@@ -34,41 +33,77 @@ fn main() {
     let form = env::var("FORM").ok();
     let runtime = Runtime::new().unwrap();
     println!("us per turn: store, form, turn, client, server, statements, flush, queued");
+
     for store in STORES.into_iter().filter(|store| is_selected(store)) {
         let Some(mut base) = Base::of(store, env!("CARGO_TARGET_TMPDIR")) else { continue };
         runtime.block_on(async {
-            let forms = of_windows(&mut base, 1_000).await;
+            let filled = of_windows(&mut base, 1_000).await;
             base.watch().await;
-            for (name, of_form) in FORMS.iter().zip(&forms) {
-                if form.as_ref().is_some_and(|form| form != name) {
-                    continue;
+            for (name, of_form) in FORMS.iter().zip(&filled) {
+                if form.as_ref().is_none_or(|form| form == name) {
+                    let parts = measure(&base, of_form, turns).await;
+                    let parts: Vec<String> = parts
+                        .iter()
+                        .map(|time| format!("{:8.1}", time.as_secs_f64() * 1e6 / f64::from(turns)))
+                        .collect();
+                    println!("{store:14} {name:8} {}", parts.join(" "));
                 }
-                let processes = base.processes().await;
-                let before = (cpu::of(&[process::id()]), cpu::of(&processes), base.reported().await);
-                let start = Instant::now();
-                for _ in 0..turns {
-                    of_form.make().await;
-                }
-                let time = start.elapsed();
-                let client = cpu::of(&[process::id()]) - before.0;
-                let server = cpu::of(&processes) - before.1;
-                if store == "postgres" {
-                    // It publishes the statistics of a session after ten idle seconds.
-                    tokio::time::sleep(Duration::from_secs(12)).await;
-                }
-                let reported = base.reported().await;
-                let of = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(turns);
-                let (statements, flush) = (reported[0] - before.2[0], reported[1] - before.2[1]);
-                println!(
-                    "{store:14} {name:8} {:8.1} {:8.1} {:8.1} {:8.1} {:8.1} {:8.1}",
-                    of(time),
-                    of(client.on),
-                    of(server.on),
-                    of(statements),
-                    of(flush),
-                    of(client.queued + server.queued),
-                );
             }
         });
     }
+}
+
+/// Makes the turns, and returns the times of all of them together: turn, client, server, statements, flush, queued.
+async fn measure(base: &Base, of_form: &Turns, turns: u32) -> [Duration; 6] {
+    let processes = base.processes().await;
+    let client_before = cpu_of(&[process::id()]);
+    let server_before = cpu_of(&processes);
+    let reported_before = base.reported().await;
+
+    let start = Instant::now();
+    for _ in 0..turns {
+        of_form.make().await;
+    }
+    let time = start.elapsed();
+
+    let client = cpu_of(&[process::id()]) - client_before;
+    let server = cpu_of(&processes) - server_before;
+    if matches!(base, Base::Postgres(..)) {
+        // It publishes the statistics of a session after ten idle seconds.
+        tokio::time::sleep(Duration::from_secs(12)).await;
+    }
+    let reported = base.reported().await;
+    let statements = reported[0] - reported_before[0];
+    let flush = reported[1] - reported_before[1];
+    [time, client.on, server.on, statements, flush, client.queued + server.queued]
+}
+
+/// Times of all threads of some processes.
+#[derive(Clone, Copy, Default)]
+struct Cpu {
+    /// The time on a CPU.
+    on: Duration,
+    /// The time in which a thread could run, and waited for a CPU.
+    queued: Duration,
+}
+
+impl Sub for Cpu {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self { on: self.on.saturating_sub(earlier.on), queued: self.queued.saturating_sub(earlier.queued) }
+    }
+}
+
+/// Returns the times of the processes with these ids. Processes that have ended are left out.
+fn cpu_of(processes: &[u32]) -> Cpu {
+    let mut sum = Cpu::default();
+    let folders = processes.iter().filter_map(|id| fs::read_dir(format!("/proc/{id}/task")).ok());
+    for thread in folders.flatten().filter_map(Result::ok) {
+        let Ok(times) = fs::read_to_string(thread.path().join("schedstat")) else { continue };
+        let mut times = times.split_whitespace().map(|time| Duration::from_nanos(time.parse().unwrap()));
+        sum.on += times.next().unwrap_or_default();
+        sum.queued += times.next().unwrap_or_default();
+    }
+    sum
 }

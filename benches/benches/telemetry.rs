@@ -72,7 +72,8 @@ impl Talk {
 
     /// Returns the time of one turn.
     fn turn(&self) -> Duration {
-        let (id, answer) = (conversation(0), Message::assistant(text()));
+        let id = conversation(0);
+        let answer = Message::assistant(text());
         self.runtime.block_on(async {
             self.store.delete(&id).await.unwrap();
             fill(&self.store, &id, &turn(&text()), (WINDOW - TURNS as usize) / 2).await;
@@ -86,23 +87,29 @@ impl Talk {
             start.elapsed() / TURNS
         })
     }
+
+    /// Returns the time of this many turns.
+    fn turns(&self, calls: u64) -> Duration {
+        (0..calls).map(|_| self.turn()).sum()
+    }
 }
 
 /// Returns the additional time of the second kind of turn, in microseconds: the median of the differences of all pairs.
 fn median_difference(mut one: impl FnMut() -> Duration, mut other: impl FnMut() -> Duration) -> f64 {
-    let mut differences: Vec<f64> = (0..PAIRS)
-        .map(|_| {
-            let (one, other) = (one().as_secs_f64(), other().as_secs_f64());
-            (other - one) * 1e6
-        })
-        .collect();
+    let mut differences = Vec::new();
+    for _ in 0..PAIRS {
+        let one = one().as_secs_f64();
+        let other = other().as_secs_f64();
+        differences.push((other - one) * 1e6);
+    }
     differences.sort_by(f64::total_cmp);
     differences[PAIRS / 2]
 }
 
 /// Prints the cost of spans without a subscriber. Runs before any subscriber is set, because `tracing` is faster then.
 fn without_subscriber() {
-    let (without, with) = (Talk::new(Telemetry::new().spans(false)), Talk::new(Telemetry::new()));
+    let without = Talk::new(Telemetry::new().spans(false));
+    let with = Talk::new(Telemetry::new());
     let twice = Talk::new(Telemetry::new().spans(false));
     println!("noise: {:+.3} us", median_difference(|| without.turn(), || twice.turn()));
     println!("spans without a subscriber: {:+.3} us", median_difference(|| without.turn(), || with.turn()));
@@ -110,22 +117,25 @@ fn without_subscriber() {
 
 /// Prints the cost of exported spans.
 fn exported() {
-    let (without, with, exporting) =
-        (Talk::new(Telemetry::new().spans(false)), Talk::new(Telemetry::new()), exporting());
-    let exported = || tracing::dispatcher::with_default(&exporting, || with.turn());
-    println!("spans exported: {:+.3} us", median_difference(|| without.turn(), exported));
+    let without = Talk::new(Telemetry::new().spans(false));
+    let with = Talk::new(Telemetry::new());
+    let exporting = exporting();
+    let difference =
+        median_difference(|| without.turn(), || tracing::dispatcher::with_default(&exporting, || with.turn()));
+    println!("spans exported: {difference:+.3} us");
 }
 
 fn telemetry(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("telemetry");
-    let measured = |talk: &Talk, calls: u64| (0..calls).map(|_| talk.turn()).sum();
     for (name, telemetry) in [("no_spans", Telemetry::new().spans(false)), ("no_subscriber", Telemetry::new())] {
         let talk = Talk::new(telemetry);
-        group.bench_function(name, |b| b.iter_custom(|calls| measured(&talk, calls)));
+        group.bench_function(name, |b| b.iter_custom(|calls| talk.turns(calls)));
     }
-    let (talk, exporting) = (Talk::new(Telemetry::new()), exporting());
+
+    let talk = Talk::new(Telemetry::new());
+    let exporting = exporting();
     group.bench_function("exported", |b| {
-        b.iter_custom(|calls| tracing::dispatcher::with_default(&exporting, || measured(&talk, calls)));
+        b.iter_custom(|calls| tracing::dispatcher::with_default(&exporting, || talk.turns(calls)));
     });
     group.finish();
 }

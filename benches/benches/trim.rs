@@ -7,7 +7,7 @@
 //! Run it with `cargo bench -p benches --bench trim`.
 #![allow(clippy::unwrap_used)] // Benches may panic.
 
-use std::{env, fs, hint::black_box, time::Duration};
+use std::{env, fs, hint::black_box, sync::Arc, time::Duration};
 
 use benches::text;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
@@ -32,16 +32,17 @@ fn texts() -> Vec<String> {
 /// Returns a system message, then questions and answers, with a question at the end.
 fn messages() -> Vec<Message> {
     let texts = texts();
-    let message = |number: usize| match number % 2 {
-        0 => Message::user(&texts[number % texts.len()]),
-        _ => Message::assistant(&texts[number % texts.len()]),
-    };
-    [Message::system("You are helpful.")].into_iter().chain((0..MESSAGES - 1).map(message)).collect()
+    let mut messages = vec![Message::system("You are helpful.")];
+    for number in 0..MESSAGES - 1 {
+        let text = &texts[number % texts.len()];
+        messages.push(if number % 2 == 0 { Message::user(text) } else { Message::assistant(text) });
+    }
+    messages
 }
 
 /// Returns the messages as a store does, with their token counts.
 fn loaded(counter: &Tiktoken) -> Vec<Message> {
-    let name = counter.name().unwrap().to_string();
+    let name = Arc::clone(counter.name().unwrap());
     let mut exchange = Exchange::new(ExchangeId::generate(), messages());
     let counts = exchange.messages.iter().map(|message| tokens_of(counter, message)).collect();
     exchange.tokens = Some(TokenCounts { counter: name, counts });
@@ -51,15 +52,21 @@ fn loaded(counter: &Tiktoken) -> Vec<Message> {
 fn trim(criterion: &mut Criterion) {
     let exact = Tiktoken::o200k();
     let messages = loaded(&exact);
+
     // The options that LangChain's documentation recommends for chat models.
     let last = Trim::last(TOKENS).start_on([Speaker::User]).include_system();
     assert!((20..200).contains(&trim_messages(&messages, &last, &exact).len()));
+
     let mut group = criterion.benchmark_group("trim");
     group.bench_function("exact", |b| b.iter(|| black_box(trim_messages(&messages, &last, &exact))));
+
     let approximate = LangChainEstimate::new();
     group.bench_function("approximate", |b| b.iter(|| black_box(trim_messages(&messages, &last, &approximate))));
-    let (newest, count) = (Trim::last(60).start_on([Speaker::User]).include_system(), MessageCount::new());
+
+    let newest = Trim::last(60).start_on([Speaker::User]).include_system();
+    let count = MessageCount::new();
     group.bench_function("messages", |b| b.iter(|| black_box(trim_messages(&messages, &newest, &count))));
+
     // Only the kept messages are counted.
     group.bench_function("exact_new_messages", |b| {
         b.iter_batched_ref(self::messages, |messages| trim_messages(messages, &last, &exact), BatchSize::LargeInput);

@@ -19,7 +19,10 @@
 
 use std::{cell::RefCell, hint::black_box, thread, time::Duration};
 
-use benches::{contest::paired, turns::Turns};
+use benches::{
+    contest::{Contestant, paired},
+    turns::Turns,
+};
 use tokio::runtime::Builder;
 
 /// Turns with the same window.
@@ -71,25 +74,34 @@ fn main() {
     let Some(is_selected) = benches::selected() else { return };
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     for Case { name, window, conversations, before } in CASES.into_iter().filter(|case| is_selected(case.name)) {
-        let mut kinds = Turns::KINDS.map(|kind| (kind, Turns::of(kind, &runtime, window, conversations)));
-        let (rounds, times) = if before == Before::Nothing { (ROUNDS, TURNS) } else { (SLOW_ROUNDS, SLOW_TURNS) };
+        let is_slow = before != Before::Nothing;
+        let rounds = if is_slow { SLOW_ROUNDS } else { ROUNDS };
+        let turns_of_round = if is_slow { SLOW_TURNS } else { TURNS };
         let memory = RefCell::new(match before {
             Before::Write(bytes) => vec![0_u8; bytes],
             Before::Nothing | Before::Sleep(_) => Vec::new(),
         });
-        let before_each = || match before {
-            Before::Nothing => {}
-            Before::Write(_) => memory.borrow_mut().iter_mut().step_by(LINE).for_each(|byte| *byte = black_box(1)),
-            Before::Sleep(time) => thread::sleep(time),
-        };
-        let mut runs: Vec<_> = kinds
-            .iter_mut()
-            .map(|(kind, turns)| (*kind, || turns.make(&runtime, times, before_each) / times as u32))
-            .collect();
-        let mut contest: Vec<(&str, &mut dyn FnMut() -> Duration)> = Vec::new();
-        for (kind, run) in &mut runs {
-            contest.push((kind, run));
+
+        let runtime = &runtime;
+        let memory = &memory;
+        let mut contest = Vec::new();
+        for kind in Turns::KINDS {
+            let mut turns = Turns::of(kind, runtime, window, conversations);
+            contest.push(Contestant::new(kind, move || {
+                let time = turns.make(runtime, turns_of_round, || before.run(&mut memory.borrow_mut()));
+                time / turns_of_round as u32
+            }));
         }
-        paired(&format!("window/{name}"), rounds, &mut contest);
+        paired(&format!("window/{name}"), rounds, contest);
+    }
+}
+
+impl Before {
+    fn run(self, memory: &mut [u8]) {
+        match self {
+            Self::Nothing => {}
+            Self::Write(_) => memory.iter_mut().step_by(LINE).for_each(|byte| *byte = black_box(1)),
+            Self::Sleep(time) => thread::sleep(time),
+        }
     }
 }

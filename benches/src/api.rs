@@ -119,8 +119,10 @@ pub fn asked_in(id: &ConversationId, api: Api, body: &Bytes) -> Request<Full<Byt
 
 /// Returns the provenance that the layer stores with a turn. Replies of the Responses API have one, because their ids
 /// are bound to their origin.
-pub async fn provenance(api: Api) -> Option<Box<Provenance>> {
-    let (store, id, body) = (MemoryStore::new(), conversation(0), Bytes::from(api.body(&api.turn()[..1])));
+pub async fn provenance(api: Api) -> Option<Provenance> {
+    let store = MemoryStore::new();
+    let id = conversation(0);
+    let body = Bytes::from(api.body(&api.turn()[..1]));
     layer(store.clone(), api).oneshot(asked_in(&id, api, &body)).await.unwrap();
     let page = store.read(&id, Seq::FIRST, 1).await.unwrap();
     page.exchanges[0].exchange.provenance.clone()

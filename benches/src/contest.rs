@@ -6,6 +6,7 @@ use std::{
 };
 
 use futures_util::future::try_join_all;
+use tokio::runtime::Runtime;
 
 /// The number of concurrent callers, and of the turns that each of them makes in a round.
 pub const TASKS: usize = 64;
@@ -44,14 +45,15 @@ impl Circle {
 /// Runs all callers concurrently. Each caller makes its turns one after another. (A turn chooses its conversation
 /// when it begins.)
 pub async fn crowd<F: Future<Output = ()> + Send + 'static>(turn: impl Fn() -> F) {
-    let callers = (0..TASKS).map(|_| {
+    let mut callers = Vec::new();
+    for _ in 0..TASKS {
         let turns: Vec<F> = (0..TURNS).map(|_| turn()).collect();
-        tokio::spawn(async move {
+        callers.push(tokio::spawn(async move {
             for turn in turns {
                 turn.await;
             }
-        })
-    });
+        }));
+    }
     try_join_all(callers).await.unwrap();
 }
 
@@ -64,29 +66,53 @@ pub async fn timed<F: Future<Output = ()>>(times: u64, work: impl Fn() -> F) -> 
     start.elapsed()
 }
 
-/// The contestants: a name, and a function that measures one run.
-pub type Contest<'a> = [(&'a str, &'a mut dyn FnMut() -> Duration)];
+/// A contestant: its name, and its run, which returns the measured time.
+#[allow(missing_debug_implementations)]
+pub struct Contestant<'a> {
+    name: String,
+    run: Box<dyn FnMut() -> Duration + 'a>,
+}
+
+impl<'a> Contestant<'a> {
+    /// Creates a contestant whose run measures itself.
+    pub fn new(name: impl Into<String>, run: impl FnMut() -> Duration + 'a) -> Self {
+        Self { name: name.into(), run: Box::new(run) }
+    }
+
+    /// Creates a contestant whose run is this work, from its beginning to its end.
+    pub fn of<F: Future<Output = ()>>(
+        name: impl Into<String>,
+        runtime: &'a Runtime,
+        work: impl Fn() -> F + 'a,
+    ) -> Self {
+        Self::new(name, move || runtime.block_on(timed(1, &work)))
+    }
+}
 
 /// Runs the contestants alternately. Prints the median time of each, and its ratio to that of the first contestant.
 /// Returns the medians in microseconds.
-pub fn paired(title: &str, rounds: usize, contest: &mut Contest<'_>) -> Vec<f64> {
+#[allow(clippy::must_use_candidate)] // It prints.
+pub fn paired(title: &str, rounds: usize, mut contest: Vec<Contestant<'_>>) -> Vec<f64> {
     let mut times = vec![Vec::new(); contest.len()];
     for round in 0..rounds + rounds / 10 {
-        for (times, (_, run)) in times.iter_mut().zip(contest.iter_mut()) {
-            let time = run();
+        for (times, contestant) in times.iter_mut().zip(&mut contest) {
+            let time = (contestant.run)();
+
             // The first rounds are a warm-up.
             if round >= rounds / 10 {
                 times.push(time);
             }
         }
     }
-    let medians = times.iter_mut().map(|times| {
+
+    let mut medians = Vec::new();
+    for mut times in times {
         times.sort_unstable();
-        times[times.len() / 2].as_secs_f64() * 1e6
-    });
-    let medians: Vec<f64> = medians.collect();
+        medians.push(times[times.len() / 2].as_secs_f64() * 1e6);
+    }
+
     let first = medians.first().copied().unwrap_or_default();
-    for ((name, _), median) in contest.iter().zip(&medians) {
+    for (Contestant { name, .. }, median) in contest.iter().zip(&medians) {
         println!("{title:16} {name:16} {median:10.1} us {:6.2} times the first", median / first);
     }
     medians

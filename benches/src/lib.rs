@@ -3,11 +3,8 @@
 
 pub mod api;
 pub mod contest;
-pub mod cpu;
 pub mod growth;
 pub mod turns;
-pub mod watched;
-mod window;
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -20,7 +17,7 @@ use tower_chat_history::{
     store::{Append, Expect},
 };
 
-pub use self::window::FixedWindow;
+pub use self::turns::FixedWindow;
 
 /// The number of messages of the log that each call sends.
 pub const WINDOW: usize = 60;

@@ -37,8 +37,10 @@ impl Extract {
         let mut lines: Vec<String> =
             previous.lines().filter(|line| !line.starts_with(NAME)).map(str::to_owned).collect();
         lines.extend(request.messages.iter().filter_map(extract));
+
         // The name is the last line, because the mock model uses the last name that it finds.
         lines.extend(name(previous, &request.messages));
+
         loop {
             let text = lines.join("\n");
             if lines.is_empty() || self.counter.count_text(&text) <= request.max_tokens {
@@ -55,9 +57,11 @@ impl Summarizer for Extract {
         let text = self.text(&request);
         let prompt = SummaryPrompt::default().messages(&request);
         let input = count_messages(&self.counter, &prompt) + u64::from(self.counter.reply_priming());
-        let mut summarized = SummaryResponse::new(text);
-        summarized.usage = Some(Usage::new(input, self.counter.count_text(&summarized.text).into()));
-        Ok(summarized)
+        let output = self.counter.count_text(&text).into();
+
+        let mut response = SummaryResponse::new(text);
+        response.usage = Some(Usage::new(input, output));
+        Ok(response)
     }
 }
 
@@ -85,7 +89,7 @@ fn name(previous: &str, messages: &[Message]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Counter;
+    use crate::cli::Counter;
 
     async fn summary(previous: Option<&str>, texts: &[&str], max_tokens: u32) -> String {
         let messages = texts.iter().map(Message::user).collect();

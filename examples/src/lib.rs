@@ -1,16 +1,14 @@
 //! Shared parts of the examples: the model provider, the store, token counters, and a summarizer.
 
-mod counter;
+mod cli;
 mod extract;
-mod interrupted;
 mod over_http;
 mod provider;
 mod store;
 
 pub use self::{
-    counter::Counter,
+    cli::{Counter, interrupted},
     extract::Extract,
-    interrupted::interrupted,
     over_http::{HttpApi, HttpClient, HttpProvider, client, texts},
     provider::{Provider, ProviderError},
     store::{OpenStoreError, StoreUrl, StoreUrlError, StoreUrlParser},

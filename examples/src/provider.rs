@@ -10,7 +10,7 @@ use tower_chat_history::summary::Summarizer;
 use tower_chat_history_openai::{ChatService, summarizer};
 use tower_chat_history_test::{MockServer, Replies};
 
-use crate::{Counter, Extract};
+use crate::{cli::Counter, extract::Extract};
 
 /// A provider of chat completions.
 pub struct Provider {
@@ -47,6 +47,7 @@ impl Provider {
     pub async fn from_env(model: Option<String>, mock: Replies) -> Result<Self, ProviderError> {
         let model = model.or_else(|| var("OPENAI_MODEL")).unwrap_or_else(|| "gpt-4o-mini".into());
         let Some(key) = var("OPENAI_API_KEY") else { return Self::mock(model, mock).await };
+
         let config: Arc<dyn Config> = match (var("AZURE_OPENAI_ENDPOINT"), var("AZURE_OPENAI_DEPLOYMENT")) {
             (Some(endpoint), Some(deployment)) => {
                 let version = var("AZURE_OPENAI_API_VERSION").unwrap_or_else(|| "2024-10-21".into());
@@ -60,6 +61,7 @@ impl Provider {
             (Some(_), None) => return Err(ProviderError::Azure("AZURE_OPENAI_DEPLOYMENT")),
             (None, Some(_)) => return Err(ProviderError::Azure("AZURE_OPENAI_ENDPOINT")),
         };
+
         let about = format!("Using {model} at {}.", config.api_base());
         Ok(Self { config, model, about, mock: None })
     }
@@ -67,9 +69,8 @@ impl Provider {
     async fn mock(model: String, replies: Replies) -> Result<Self, ProviderError> {
         let server = MockServer::start(replies).await.map_err(ProviderError::Mock)?;
         let config = OpenAIConfig::new().with_api_base(server.base_url()).with_api_key("mock");
-        let config: Arc<dyn Config> = Arc::new(config);
         let about = "OPENAI_API_KEY is not set: using a mock model that answers by simple rules.".into();
-        Ok(Self { config, model, about, mock: Some(server) })
+        Ok(Self { config: Arc::new(config), model, about, mock: Some(server) })
     }
 
     /// Returns a client without history, for the inside of a layer.

@@ -83,7 +83,7 @@ impl Prune for MapStore {
         let mut scan = PruneScan::new(keep, log.revision().next());
         let end = scan.end();
         for Recorded { seq, exchange, .. } in log.exchanges.iter().rev().filter(|recorded| recorded.seq < end) {
-            if scan.offer(*seq, exchange.opens_turn(), exchange.messages.len()) == Scan::Stop {
+            if scan.offer(*seq, exchange.opens_turn(), exchange.messages.len()).is_break() {
                 break;
             }
         }

@@ -2,13 +2,17 @@
 
 use std::{
     path::{Path, PathBuf},
+    process::ExitCode,
     time::Duration,
 };
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args as ClapArgs, CommandFactory as _, Error, Parser, Subcommand, ValueEnum,
+    error::{ContextValue, ErrorKind},
+};
 use tower_chat_history_core::{ConversationId, Cursor, Prefix, Profile, Seq};
 
-use crate::store::StoreUrl;
+use crate::{store::StoreUrl, terminal};
 
 /// Lists, shows, explains, exports, imports, erases and checks stored conversations
 ///
@@ -273,24 +277,69 @@ fn position(text: &str) -> Result<Seq, std::num::ParseIntError> {
 
 /// Reads a number with a unit: s, m, h, d or w.
 fn duration(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a number with a unit: s, m, h, d or w, for example 30d".to_owned();
-    let unit = text.chars().next_back().ok_or_else(expected)?;
+    seconds(text)
+        .map(Duration::from_secs)
+        .ok_or_else(|| "expected a number with a unit: s, m, h, d or w, for example 30d".to_owned())
+}
+
+fn seconds(text: &str) -> Option<u64> {
+    let unit = text.chars().next_back()?;
     let seconds = match unit {
         's' => 1,
         'm' => 60,
         'h' => 60 * 60,
         'd' => 24 * 60 * 60,
         'w' => 7 * 24 * 60 * 60,
-        _ => return Err(expected()),
+        _ => return None,
     };
-    let number: u64 = text[..text.len() - 1].parse().map_err(|_| expected())?;
-    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(expected)
+    let number: u64 = text[..text.len() - unit.len_utf8()].parse().ok()?;
+    number.checked_mul(seconds)
+}
+
+/// Returns the arguments of the program. If there are none to execute, prints a text, and returns the program's exit
+/// code: help, the version, or an error.
+pub(crate) fn parse() -> Result<Args, ExitCode> {
+    let mut error = match Args::try_parse() {
+        Ok(args) => match conflict(&args.command) {
+            Some(conflict) => Args::command().error(ErrorKind::ArgumentConflict, conflict),
+            None => return Ok(args),
+        },
+        Err(error) => error,
+    };
+
+    escape_arguments(&mut error);
+    // If the reader of the output is gone, nobody needs the text.
+    let _ = error.print();
+    Err(u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// Returns the reason if options do not fit together.
+fn conflict(command: &Command) -> Option<&'static str> {
+    let Command::Import(import) = command else { return None };
+    let is_export = import.from == Format::Export;
+    match import {
+        Import { separator: Some(_), .. } if is_export => Some("--separator needs another format than an export"),
+        Import { rename: Some(_), .. } if !is_export => Some("--rename needs an export"),
+        _ => None,
+    }
+}
+
+/// Replaces what a terminal would obey, also line breaks, in the arguments that the error quotes. They may come from
+/// elsewhere.
+fn escape_arguments(error: &mut Error) {
+    let mut quoted = Vec::new();
+    for (kind, value) in error.context() {
+        if let ContextValue::String(text) = value {
+            quoted.push((kind, terminal::in_one_line(text)));
+        }
+    }
+    for (kind, text) in quoted {
+        error.insert(kind, ContextValue::String(text));
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -304,6 +353,19 @@ mod tests {
         assert_eq!(duration("2w"), Ok(Duration::from_secs(14 * 86_400)));
         for wrong in ["", "d", "30", "-1d", "1.5h", "30 d", "30ä", "99999999999999999999d", "9999999999999999999w"] {
             assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn arguments_in_errors_are_in_one_line_that_a_terminal_does_not_obey() {
+        let wrong = "list\nDone.\u{1b}[2J";
+        let arguments = [vec![wrong], vec!["list", "--limit", wrong], vec!["list", "a", wrong], vec!["--x\ny\u{9b}"]];
+        for arguments in arguments {
+            let mut error = Args::try_parse_from(["chat-history"].into_iter().chain(arguments)).unwrap_err();
+            escape_arguments(&mut error);
+            let shown = error.to_string();
+            assert!(!shown.lines().any(|line| line.starts_with("Done") || line.starts_with('y')), "{shown}");
+            assert!(!shown.chars().any(|one| one.is_control() && one != '\n'), "{shown}");
         }
     }
 }

@@ -2,11 +2,7 @@
 
 mod args;
 mod command;
-mod file;
-mod interrupt;
 mod outcome;
-mod parse;
-mod progress;
 mod store;
 mod terminal;
 
@@ -24,15 +20,17 @@ use self::{
 #[tokio::main]
 async fn main() -> ExitCode {
     let mut out = io::BufWriter::with_capacity(64 << 10, io::stdout());
-    let args = match parse::args() {
+    let args = match args::parse() {
         Ok(args) => args,
         Err(code) => return code,
     };
-    let outcome = run(args, &mut out).await;
-    let outcome = match (outcome, out.flush()) {
-        (Ok(_), Err(error)) => Err(error.into()),
-        (outcome, _) => outcome,
-    };
+
+    let mut outcome = run(args, &mut out).await;
+    if let Err(error) = out.flush()
+        && outcome.is_ok()
+    {
+        outcome = Err(error.into());
+    }
     match outcome {
         Ok(outcome) => outcome.into(),
         // The reader of the output has seen enough.
@@ -50,12 +48,15 @@ async fn run(args: Args, out: &mut (dyn Write + Send)) -> Result<Outcome, Failur
         let why = io::Error::new(io::ErrorKind::InvalidInput, "this is a file of the store");
         return Err(Failure::file("--output", why));
     }
+
     let imports = matches!(args.command, Command::Import(_));
     let places = [Some(args.store.place()), args.schema.clone(), args.key_prefix.clone()];
     let database = places.into_iter().flatten().collect::<Vec<_>>().join(" ");
     let settings = Settings { schema: args.schema, key_prefix: args.key_prefix, imports };
     let opened = args.store.open(&settings).await?;
     let outcome = command::run(&opened.store, args.command, database, out).await;
+
+    // The error of the command says more than one of closing.
     let closed = opened.close().await;
     let outcome = outcome?;
     closed?;

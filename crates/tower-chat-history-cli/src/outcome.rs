@@ -1,7 +1,11 @@
-//! The results of commands, and their exit codes.
+//! The results of commands: their exit codes, and JSON.
 
-use std::{io, process::ExitCode};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
+use serde::Serialize;
 use tower_chat_history::{HistoryError, transfer::ImportError};
 use tower_chat_history_core::{EraseError, EraseQuotesError, ExpireError, Seq, StoreError};
 
@@ -92,4 +96,20 @@ impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         Self::Output(error.into())
     }
+}
+
+/// Writes a receipt as JSON. If the output cannot be written, writes it to standard error, because the store does not
+/// have these numbers any more.
+pub(crate) fn write_receipt(out: &mut (dyn Write + Send), receipt: &impl Serialize) -> Result<(), Failure> {
+    let json = terminal::escaped_json(&serde_json::to_string_pretty(receipt)?);
+    if let Err(error) = writeln!(out, "{json}").and_then(|()| out.flush()) {
+        eprintln!("{json}");
+        return Err(Failure::Receipt(error));
+    }
+    Ok(())
+}
+
+/// Writes a value as JSON with line breaks.
+pub(crate) fn write_json(out: &mut (dyn Write + Send), value: &impl Serialize) -> Result<(), Failure> {
+    Ok(writeln!(out, "{}", terminal::escaped_json(&serde_json::to_string_pretty(value)?))?)
 }

@@ -1,12 +1,17 @@
-//! Texts for a terminal.
+//! A terminal: texts for it, progress, and Ctrl-C.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, future, process, time::Duration};
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp as Instant;
+use tokio::{signal, sync::watch, task::JoinHandle};
 use tower_chat_history_core::Timestamp;
 
 /// The width of texts if the output is not a terminal, and the largest width.
 const WIDTH: usize = 100;
+
+/// The exit code of a program that was ended by Ctrl-C, in shells.
+const INTERRUPTED: i32 = 130;
 
 /// Returns the number of columns for text.
 pub(crate) fn width() -> usize {
@@ -106,6 +111,86 @@ pub(crate) fn size(bytes: u64) -> String {
 /// Returns a number with a noun.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// A line that shows how far a command is. It is not shown if standard error is not a terminal.
+#[derive(Debug)]
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    /// Shows a text that changes, for work of unknown length.
+    pub(crate) fn spinner() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        bar.set_style(style("{spinner} {msg}"));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+
+    /// Shows nothing.
+    pub(crate) fn hidden() -> Self {
+        Self(ProgressBar::hidden())
+    }
+
+    /// Shows a bar for this amount of work.
+    pub(crate) fn bar(total: u64) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+        bar.set_style(style("{wide_bar} {percent}% {msg} {eta}"));
+        Self(bar)
+    }
+
+    /// Shows this text.
+    pub(crate) fn say(&self, text: String) {
+        self.0.set_message(text);
+    }
+
+    /// Sets the amount of work that is done.
+    pub(crate) fn set(&self, done: u64) {
+        self.0.set_position(done);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+/// Listens for Ctrl-C until the end of the program. The first one is a request to stop. The second one ends the
+/// program.
+#[derive(Debug)]
+pub(crate) struct Interrupt {
+    is_requested: watch::Receiver<bool>,
+    _listener: JoinHandle<()>,
+}
+
+impl Interrupt {
+    pub(crate) fn listen() -> Self {
+        let (request, is_requested) = watch::channel(false);
+        let listener = tokio::spawn(async move {
+            // If there are no signals, Ctrl-C ends the program as usual.
+            while signal::ctrl_c().await.is_ok() {
+                if request.send_replace(true) {
+                    process::exit(INTERRUPTED);
+                }
+            }
+        });
+        Self { is_requested, _listener: listener }
+    }
+
+    pub(crate) fn is_requested(&self) -> bool {
+        *self.is_requested.borrow()
+    }
+
+    /// Waits for the first Ctrl-C.
+    pub(crate) async fn requested(&mut self) {
+        if self.is_requested.wait_for(|is_requested| *is_requested).await.is_err() {
+            future::pending::<()>().await;
+        }
+    }
 }
 
 #[cfg(test)]

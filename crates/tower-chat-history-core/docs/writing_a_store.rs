@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use tower_chat_history_core::{
     Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, ExchangeId, HistoryStore,
     Incarnation, Load, Loaded, Page, Profile, Recorded, Revision, Seq, StoreError, Window,
-    backend::{Erasures, Scan, WindowScan},
+    backend::{Erasures, WindowScan},
 };
 
 /// Conversations in a map behind one lock.
@@ -56,7 +56,7 @@ impl Log {
         let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.window_start);
         let mut scan = WindowScan::new(load.limit);
         for Recorded { seq, exchange, .. } in self.since(start).iter().rev() {
-            if scan.offer(*seq, exchange.opens_turn(), exchange.counted_messages(), exchange.bytes()) == Scan::Stop {
+            if scan.offer(*seq, exchange.opens_turn(), exchange.counted_messages(), exchange.bytes()).is_break() {
                 break;
             }
         }

@@ -1,15 +1,26 @@
 //! The unit of the log: the messages of one model call.
+//!
+//! # Decisions
+//!
+//! - **One record is one exchange.** It's stored whole or not at all, and one unique index makes appends idempotent.
+//!   With a record for each message, a crash could leave a question without its answer. With one blob for each
+//!   conversation, overlapping calls would overwrite each other.
+//! - **A partial reply gets a generated id.** The caller's id stays free, because a repeated call must call the model
+//!   again and not return half a reply.
+//! - **Ids come from a generator in the process** (`fast-rng` of `uuid`), which the operating system seeds. A system
+//!   call for each id took a tenth of the engine's time for a turn.
 
 mod sealed;
 
 use std::{
+    borrow::Cow,
     fmt,
     str::FromStr,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use uuid::Uuid;
 
 pub use self::sealed::{Sealed, SealedError};
@@ -77,7 +88,7 @@ pub struct Exchange {
     /// [erasure](crate::Derived::Erase) removed it.
     ///
     /// It is not a part of the exchange's record either, and does not count in [`bytes`](Self::bytes).
-    pub provenance: Option<Box<Provenance>>,
+    pub provenance: Option<Provenance>,
 }
 
 impl Exchange {
@@ -154,13 +165,12 @@ impl Exchange {
     /// [`decode`](Self::decode) calls this. Call it yourself for an exchange whose counts come from elsewhere.
     pub fn share_counts(&self) {
         let Some(TokenCounts { counter, counts }) = &self.tokens else { return };
-        let counter = Arc::from(counter.as_str());
         if let Some(Recalled { message, tokens: Some(tokens), .. }) = &self.recalled {
-            message.remember_tokens(&counter, *tokens);
+            message.remember_tokens(counter, *tokens);
         }
         if counts.len() == self.messages.len() {
             for (message, tokens) in self.messages.iter().zip(counts) {
-                message.remember_tokens(&counter, *tokens);
+                message.remember_tokens(counter, *tokens);
             }
         }
     }
@@ -207,10 +217,7 @@ impl Exchange {
         let messages: usize = self.messages.iter().map(Message::memory).sum();
         let list = block(self.messages.capacity().saturating_mul(size_of::<Message>()));
         let tokens = self.tokens.as_ref().map_or(0, |TokenCounts { counter, counts }| {
-            // The counter's name is in memory twice: here, and in an `Arc` that all messages with a count share.
-            block(counter.capacity())
-                + shared(counter.len())
-                + block(counts.capacity().saturating_mul(size_of::<u32>()))
+            shared(counter.len()) + block(counts.capacity().saturating_mul(size_of::<u32>()))
         });
 
         let id = shared(self.id.as_str().len());
@@ -313,11 +320,25 @@ impl fmt::Debug for Recorded {
 /// The token counts of an exchange's messages, by one counter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenCounts {
-    /// The counter's name, such as `o200k_base`.
-    pub counter: String,
+    /// The counter's name, such as `o200k_base`. All messages with a count share it.
+    #[serde(serialize_with = "write_text", deserialize_with = "read_text")]
+    pub counter: Arc<str>,
     /// One count per message, in order, in tokens.
     pub counts: Vec<u32>,
 }
+
+fn write_text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}
+
+fn read_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    Text::deserialize(deserializer).map(|Text(text)| text.into())
+}
+
+/// A text that is read without a copy, unless it has escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The token usage that a provider reported for a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -346,8 +367,8 @@ impl Usage {
 /// If a caller may repeat a request, it must use the same id each time, such as an `Idempotency-Key` or the message id
 /// of its client. Other callers use a [generated](Self::generate) id. An id has 1 to 128 bytes of visible ASCII, so it
 /// fits into a header.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(into = "String")]
 pub struct ExchangeId(Arc<str>);
 
 impl ExchangeId {
@@ -405,6 +426,13 @@ impl TryFrom<String> for ExchangeId {
 
     fn try_from(id: String) -> Result<Self, Self::Error> {
         Self::new(id)
+    }
+}
+
+impl<'de> Deserialize<'de> for ExchangeId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Text(id) = Text::deserialize(deserializer)?;
+        Self::new(id).map_err(D::Error::custom)
     }
 }
 

@@ -3,22 +3,75 @@
 //! It finds the members of an object and the entries of a list. serde_json checks their values, but does not read them
 //! ([`RawValue`]), so deep values take no recursion. Names and values are slices of the text. They keep their spelling
 //! and their place.
+//!
+//! # Decisions
+//!
+//! - **All JSON is read here**, so repeated names, names that aren't Unicode, null and deep values mean the same
+//!   everywhere. A scanner for JSON that was checked before takes fewer instructions, but it's a second parser.
+//!   Property tests compare this module with serde_json.
 
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashSet},
     fmt,
+    marker::PhantomData,
     ops::Range,
 };
 
 use serde::{
-    Deserialize, Deserializer,
-    de::{Error as _, MapAccess, Visitor},
+    Deserialize, Deserializer, Serialize,
+    de::{Error as _, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Error, value::RawValue};
 
 /// The bytes that some programs write before a text.
 pub const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// A list of at most `N` elements. A longer one is an error before it takes memory.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct AtMost<T, const N: usize>(pub Vec<T>);
+
+impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for AtMost<T, N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AtMostVisitor<T, const N: usize>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for AtMostVisitor<T, N> {
+            type Value = AtMost<T, N>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a list of at most {N} elements")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut elements = Vec::new();
+                while let Some(element) = list.next_element()? {
+                    if elements.len() == N {
+                        return Err(A::Error::invalid_length(N + 1, &self));
+                    }
+                    elements.push(element);
+                }
+                Ok(AtMost(elements))
+            }
+        }
+
+        deserializer.deserialize_seq(AtMostVisitor(PhantomData))
+    }
+}
+
+impl<T, const N: usize> AtMost<T, N> {
+    /// Returns `true` if the list has no element.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<T, const N: usize> Default for AtMost<T, N> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
 
 /// An object: its members in order, including repeated ones.
 #[derive(Debug)]

@@ -10,11 +10,11 @@
 //! | `prune` | [`Conversation::prune`], [`Conversation::keep_last_turns`], [`Conversation::keep_last_messages`] | `exchanges`, `derived` |
 //! | `fork` | [`Conversation::fork`] | `to`, `exchanges` |
 //! | `set_labels` | [`Conversation::set_labels`] | |
-//! | `import` | [`Conversation::import`], and an import of the crate `tower-chat-history-transfer` | `exchanges` |
+//! | `import` | [`Conversation::import`], and an import by `Importer` of `tower-chat-history` | `exchanges` |
 //! | `expire` | [`Expiry::run_once`] | `conversations`, `exchanges`, `bytes` |
 //! | `erase_quotes` | [`erase_quotes`](crate::erase_quotes) | |
 //! | `erase` | [`EraseExt::erase_all`], [`Erasure`] | `under` instead of it; `complete`, `conversations`, `exchanges`, `bytes` |
-//! | `export` | an export of the crate `tower-chat-history-transfer` | `under` instead of it; `conversations`, `exchanges`, `bytes` |
+//! | `export` | an export by `Export` of `tower-chat-history` | `under` instead of it; `conversations`, `exchanges`, `bytes` |
 //!
 //! The numbers are those of the call's receipt. No event contains messages, summaries or labels, but all of them name
 //! conversations. If your logs must not have ids, leave out this target.
@@ -32,8 +32,8 @@
 //! # }
 //! ```
 //!
-//! A call that fails emits nothing, with these exceptions: erasures, expiries, and exports and imports of the crate
-//! `tower-chat-history-transfer` say how far they came. Calls of a store's own methods, such as
+//! A call that fails emits nothing, with these exceptions: erasures, expiries, and the exports and imports of
+//! `tower-chat-history` say how far they came. Calls of a store's own methods, such as
 //! [`HistoryStore::delete`](crate::HistoryStore::delete), emit nothing. Neither do turns and the retention of an engine.
 //!
 //! [`Conversation`]: crate::Conversation

@@ -1,4 +1,10 @@
 //! The translation of a log into another dialect.
+//!
+//! # Decisions
+//!
+//! - **Translations are made for a prompt and not stored.** Each dialect has two functions, one that reads statements
+//!   and one that writes them, and these are enough for all directions. A translation depends only on the exchange, its
+//!   position, the calls that its results answer, the dialect and the provider, so prompts stay prefixes of each other.
 
 #[cfg(test)]
 mod log_tests;

@@ -1,17 +1,22 @@
 //! The adapter for async-openai's types.
 
-use std::{borrow::Cow, error::Error, fmt, ops::Range};
+use std::{borrow::Cow, error::Error, fmt, mem, ops::Range};
 
 use async_openai::{
     error::{OpenAIError, StreamError},
-    types::chat::{ChatCompletionResponseStream, CreateChatCompletionRequest, CreateChatCompletionResponse},
+    types::chat::{
+        ChatCompletionResponseStream, ChatCompletionToolChoiceOption, ChatCompletionTools, CreateChatCompletionRequest,
+        CreateChatCompletionResponse, ResponseFormat,
+    },
 };
 use futures_util::StreamExt as _;
+use serde_json::Value;
 use tower_chat_history::{
     BoxError, Message, TurnInput,
     adapt::{
-        AdaptRequest, CallFacts, Draft, ModelRequest, OpenRequest, Prompt, Read, ReadResponse, RequestMessages,
+        AdaptRequest, CallFacts, Draft, ModelRequest, OpenedRequest, Prompt, ReadResponse, Reading, RequestMessages,
         extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
+        nested,
     },
     engine::{InputMode, RequestInfo},
     error::StreamStalled,
@@ -19,10 +24,9 @@ use tower_chat_history::{
 
 use crate::{
     carry::{Input, Window},
-    counter, deep,
     error_type::error_type,
     fold::TypedFold,
-    from_typed, to_typed,
+    from_typed, to_typed, tokens,
 };
 
 /// The default provider of adapters.
@@ -139,20 +143,24 @@ where
     type Request = CreateChatCompletionRequest;
     type Draft = TypedDraft;
 
-    async fn open(&self, call: X::Call) -> Result<OpenRequest<TypedDraft, CreateChatCompletionRequest>, BoxError> {
+    async fn open(&self, call: X::Call) -> Result<OpenedRequest<TypedDraft, CreateChatCompletionRequest>, BoxError> {
         let (scope, request) = self.extract.extract(call)?;
-        let CallScope::Conversation(id, options) = scope else { return Ok(OpenRequest::PassThrough(request)) };
-        let request = deep::checked(request)?;
+        let CallScope::Conversation(id, options) = scope else { return Ok(OpenedRequest::PassThrough(request)) };
+
+        let request = check_depth(request)?;
         let messages: Result<Vec<Message>, _> = request.messages.iter().map(from_typed::request_message).collect();
         let split = RequestMessages::split(messages?, options.few_shot_messages, self.mode);
         let draft = TypedDraft { request, resent: split.transcript_range() };
+
         let mut turn = TurnInput::new(id, split.input).transcript(split.transcript).options(options);
         turn.choices = draft.request.n.map_or(1, usize::from);
-        turn.counter = counter::for_model(&draft.request.model);
+        turn.counter = tokens::counter_for_model(&draft.request.model);
         turn.request = info(&draft.request, split.head)?;
+        // For spans, which always name a provider.
         turn.request.provider = Some(self.provider.unwrap_or(PROVIDER));
+        // Decides which reasoning is sent. A default would be a guess here: many providers have this API.
         turn.request.origin.provider = self.provider.map(str::to_owned);
-        Ok(OpenRequest::Turn(turn, draft))
+        Ok(OpenedRequest::Turn(turn, draft))
     }
 }
 
@@ -202,21 +210,22 @@ impl Draft for TypedDraft {
     fn complete(mut self, prompt: Prompt<'_>) -> Result<ModelRequest<CreateChatCompletionRequest>, BoxError> {
         let input = Input::of(self.request.messages.get(self.resent.end..).unwrap_or_default());
         Window { messages: prompt.window, model: &self.request.model, input }.check(prompt.provider)?;
+
         // Head and input are sent as the caller wrote them, without a conversion to the log's form and back.
         let mut messages = Vec::with_capacity(self.request.messages.len() + prompt.window.len());
-        let mut own = std::mem::take(&mut self.request.messages).into_iter();
+        let mut own = mem::take(&mut self.request.messages).into_iter();
         messages.extend(own.by_ref().take(self.resent.start));
+
         let mut downgraded = 0;
         for message in prompt.window {
-            let converted = to_typed::request_message(message);
-            if converted.downgraded {
+            let typed = to_typed::request_message(message);
+            if typed.downgraded {
                 downgraded += 1;
                 to_typed::warn_of_lost_reasoning(message);
             }
-            if let Some(message) = converted.message {
-                messages.push(message);
-            }
+            messages.extend(typed.message);
         }
+
         messages.extend(own.skip(self.resent.len()));
         self.request.messages = messages;
         if let Some(tokens) = prompt.reply_limit {
@@ -249,9 +258,9 @@ impl<X: Sync> ReadResponse<CreateChatCompletionResponse> for OpenAi<X> {
         &self,
         response: CreateChatCompletionResponse,
         _: CallFacts,
-    ) -> Result<Read<Self::Response>, BoxError> {
+    ) -> Result<Reading<Self::Response>, BoxError> {
         let reply = from_typed::reply(&response)?;
-        Ok(Read::whole(response, reply))
+        Ok(Reading::whole(response, reply))
     }
 }
 
@@ -270,9 +279,53 @@ impl<X: Sync> ReadResponse<ChatCompletionResponseStream> for OpenAi<X> {
         &self,
         response: ChatCompletionResponseStream,
         call: CallFacts,
-    ) -> Result<Read<Self::Response>, BoxError> {
-        Ok(Read::stream(response, TypedFold::new(call.choices), stalled, |recorded| recorded.boxed()))
+    ) -> Result<Reading<Self::Response>, BoxError> {
+        Ok(Reading::stream(response, TypedFold::new(call.choices), stalled, |recorded| recorded.boxed()))
     }
+}
+
+/// A request with a schema of more than [128 levels](nested::MAX_LEVELS) of lists and objects, in its tools, functions,
+/// tool choice or response format. Serializing it could overflow the stack. The model is not called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a schema of the request has more than {} levels", nested::MAX_LEVELS)]
+#[non_exhaustive]
+pub struct RequestTooDeep;
+
+/// Returns the request if none of its schemas has too many levels. It is boxed, because it is large, and callers move
+/// it several times.
+pub(crate) fn check_depth(
+    request: CreateChatCompletionRequest,
+) -> Result<Box<CreateChatCompletionRequest>, RequestTooDeep> {
+    let mut request = Box::new(request);
+    if schemas(&mut request).all(|schema| !nested::is_too_deep(schema)) {
+        return Ok(request);
+    }
+
+    for schema in schemas(&mut request) {
+        nested::dismantle(mem::take(schema));
+    }
+    Err(RequestTooDeep)
+}
+
+/// Returns the values of a request that can have any number of levels.
+#[allow(deprecated)] // Callers still use functions.
+fn schemas(request: &mut CreateChatCompletionRequest) -> impl Iterator<Item = &mut Value> {
+    let CreateChatCompletionRequest { tools, functions, response_format, tool_choice, .. } = request;
+    let tools = tools.iter_mut().flatten().filter_map(|tool| match tool {
+        ChatCompletionTools::Function(tool) => tool.function.parameters.as_mut(),
+        ChatCompletionTools::Custom(_) => None,
+    });
+    let functions = functions.iter_mut().flatten().map(|function| &mut function.parameters);
+    let format = response_format.iter_mut().filter_map(|format| match format {
+        ResponseFormat::JsonSchema { json_schema } => Some(&mut json_schema.schema),
+        ResponseFormat::Text | ResponseFormat::JsonObject => None,
+    });
+    let allowed = tool_choice.iter_mut().flat_map(|choice| match choice {
+        ChatCompletionToolChoiceOption::AllowedTools(allowed) => allowed.allowed_tools.as_mut_slice(),
+        _ => &mut [],
+    });
+    let allowed = allowed.flat_map(|allowed| &mut allowed.tools);
+    tools.chain(functions).chain(format).chain(allowed)
 }
 
 /// Converts the idle timeout of a stream to async-openai's error type for streams.
@@ -299,7 +352,8 @@ mod tests {
             CreateChatCompletionRequestArgs::default().model("m").messages(messages).build().unwrap()
         };
         let id = ConversationId::new(["tests", "one"]).unwrap();
-        let (store, llm) = (MemoryStore::new(), MockLlm::rules(|prompt| Reply::text(prompt.len().to_string())));
+        let store = MemoryStore::new();
+        let llm = MockLlm::rules(|prompt| Reply::text(prompt.len().to_string()));
 
         let mut envelope = ChatHistoryLayer::new(store.clone(), OpenAi::new()).layer(llm.unary());
         envelope.ready().await.unwrap().call(InConversation::new(id.clone(), request())).await.unwrap();
@@ -323,7 +377,8 @@ mod tests {
         };
         let id = || ConversationId::new(["tests", "one"]);
         for (adapter, provider) in [(OpenAi::new(), "openai"), (OpenAi::new().provider("groq"), "groq")] {
-            let OpenRequest::Turn(turn, _) = adapter.id_from(move |_| id()).open(request.clone()).await.unwrap() else {
+            let OpenedRequest::Turn(turn, _) = adapter.id_from(move |_| id()).open(request.clone()).await.unwrap()
+            else {
                 panic!("not a turn")
             };
             let info = turn.request;

@@ -1,5 +1,10 @@
 //! The fields without which a provider refuses tool calls, and which async-openai's types cannot carry. The rules are
 //! those of November 2026; `docs/provider-fields.md` lists them.
+//!
+//! # Decisions
+//!
+//! - **A loss that the provider refuses is an error before the call** (`CannotCarry`). For other providers the field is
+//!   left out and reported, because its loss is harmless.
 
 use async_openai::types::chat::ChatCompletionRequestMessage;
 use serde::Deserialize;
@@ -67,7 +72,9 @@ impl Input {
 impl Window<'_> {
     /// Returns an error if the provider would refuse the window without the fields that the types cannot carry.
     pub(crate) fn check(&self, provider: Option<&str>) -> Result<(), CannotCarry> {
-        let Some((provider, rule)) = provider.and_then(|name| Some((name, rule(name)?))) else { return Ok(()) };
+        let Some(provider) = provider else { return Ok(()) };
+        let Some(rule) = rule(provider) else { return Ok(()) };
+
         let field = match rule {
             Rule::ReasoningContent => {
                 first(self.messages, |message| has(message, "reasoning_content").then_some("reasoning_content"))
@@ -77,7 +84,10 @@ impl Window<'_> {
                 first(self.open_round(), thinking).or_else(|| self.signed_by_google(google_details))
             }
         };
-        field.map_or(Ok(()), |field| Err(CannotCarry { provider: provider.to_owned(), field }))
+        match field {
+            Some(field) => Err(CannotCarry { provider: provider.to_owned(), field }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the field that Google requires of a call in the current turn, if its model checks signatures.
@@ -106,8 +116,9 @@ impl Window<'_> {
 
 /// Returns the first field that is found in a message with calls.
 fn first(messages: &[Message], find: impl Fn(&Message) -> Option<&'static str>) -> Option<&'static str> {
-    let calling = |message: &&Message| message.has_unknown_fields() && !message.tool_calls().is_empty();
-    messages.iter().filter(calling).find_map(find)
+    let mut with_calls =
+        messages.iter().filter(|message| message.has_unknown_fields() && !message.tool_calls().is_empty());
+    with_calls.find_map(find)
 }
 
 fn has(message: &Message, name: &str) -> bool {
@@ -133,10 +144,11 @@ fn google_details(message: &Message) -> Option<&'static str> {
     if !message.bound().to_origin {
         return None;
     }
+
     let fields = message.fields().ok()?;
     let details: Vec<Detail> = serde_json::from_str(fields.get("reasoning_details")?.get()).ok()?;
-    let is_google = |detail: &Detail| detail.format.as_ref().is_some_and(|format| format.starts_with("google"));
-    details.iter().any(is_google).then_some("reasoning_details")
+    let mut formats = details.iter().filter_map(|detail| detail.format.as_deref());
+    formats.any(|format| format.starts_with("google")).then_some("reasoning_details")
 }
 
 /// A rule of a provider for messages with tool calls.

@@ -6,9 +6,34 @@
 use async_openai::types::chat::{
     ChatCompletionRequestDeveloperMessage, ChatCompletionRequestDeveloperMessageContent, ChatCompletionRequestMessage,
     ChatCompletionRequestSystemMessage, ChatCompletionRequestSystemMessageContent, ChatCompletionRequestUserMessage,
-    ChatCompletionRequestUserMessageContent, CompletionUsage, CreateChatCompletionResponse, FinishReason,
+    ChatCompletionRequestUserMessageContent, ChatCompletionResponseMessage, CompletionUsage,
+    CreateChatCompletionResponse, FinishReason,
 };
 use tower_chat_history::{BoxError, Message, Reply, dialect::MessageError, store::Usage};
+
+/// Converts messages in async-openai's types to messages of a log, for example to
+/// [import](tower_chat_history::Conversation::import) them.
+///
+/// The conversion never fails and loses nothing.
+///
+/// ```
+/// use async_openai::types::chat::ChatCompletionRequestUserMessage;
+/// use tower_chat_history_openai::from_request_messages;
+///
+/// let user = ChatCompletionRequestUserMessage { content: "Hi".into(), name: None };
+/// assert_eq!(from_request_messages(&[user.into()])[0].text(), "Hi");
+/// ```
+pub fn from_request_messages<'a>(messages: impl IntoIterator<Item = &'a ChatCompletionRequestMessage>) -> Vec<Message> {
+    // The types always serialize to an object with a role.
+    messages.into_iter().filter_map(|message| request_message(message).ok()).collect()
+}
+
+/// Converts a reply in async-openai's type to a message of a log. It returns `None` if the reply cannot be serialized,
+/// which does not happen with this version of async-openai.
+#[must_use]
+pub fn from_response_message(reply: &ChatCompletionResponseMessage) -> Option<Message> {
+    Message::from_serialize(reply).ok()
+}
 
 /// Returns a message of a request.
 pub(crate) fn request_message(message: &ChatCompletionRequestMessage) -> Result<Message, MessageError> {
@@ -42,11 +67,11 @@ pub(crate) fn reply(response: &CreateChatCompletionResponse) -> Result<Reply, Bo
 }
 
 /// Returns the name that the reason has in JSON. The reason is serialized, so that a new variant needs no change here.
-pub(crate) fn finish_reason(reason: &FinishReason) -> Option<String> {
+fn finish_reason(reason: &FinishReason) -> Option<String> {
     serde_json::to_value(reason).ok()?.as_str().map(str::to_owned)
 }
 
-pub(crate) fn usage(usage: &CompletionUsage) -> Usage {
+fn usage(usage: &CompletionUsage) -> Usage {
     let mut reported = Usage::new(usage.prompt_tokens.into(), usage.completion_tokens.into());
     let details = usage.prompt_tokens_details.as_ref();
     reported.cached_input_tokens = details.and_then(|details| details.cached_tokens).map(u64::from);
@@ -55,7 +80,7 @@ pub(crate) fn usage(usage: &CompletionUsage) -> Usage {
 
 #[cfg(test)]
 mod tests {
-    use async_openai::types::chat::{ChatChoice, ChatCompletionResponseMessage, Role};
+    use async_openai::types::chat::{ChatChoice, Role};
     use serde_json::json;
 
     use super::*;
@@ -104,7 +129,8 @@ mod tests {
             json!({"role": "tool", "tool_call_id": "c", "content": text}),
         ] {
             let typed: ChatCompletionRequestMessage = serde_json::from_value(message).unwrap();
-            let (read, written) = (request_message(&typed).unwrap(), Message::from_serialize(&typed).unwrap());
+            let read = request_message(&typed).unwrap();
+            let written = Message::from_serialize(&typed).unwrap();
             assert_eq!(read.json(), written.json());
             assert_eq!(read.index(), written.index());
         }

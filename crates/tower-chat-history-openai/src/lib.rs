@@ -10,9 +10,8 @@
 //!
 //! The minor version of this crate is that of async-openai.
 //!
-//! [`OpenAi`] adapts async-openai's requests and responses for
-//! [`ChatHistoryLayer`](tower_chat_history::ChatHistoryLayer). [`ChatService`] and [`ChatStreamService`] turn a client
-//! into a tower service, which the layer can wrap.
+//! [`OpenAi`] adapts async-openai's requests and responses for [`ChatHistoryLayer`]. [`ChatService`] and
+//! [`ChatStreamService`] turn a client into a tower service, which the layer can wrap.
 //!
 //! # Example
 //!
@@ -74,22 +73,21 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
-//! | `rustls` | yes | TLS of async-openai's client, by rustls |
+//! | `rustls` | yes | TLS by rustls, for async-openai's client, PostgreSQL and Redis (which uses the program's crypto provider of rustls) |
 //! | `tiktoken` | yes | `tokens::Tiktoken`: exact token counts, by tiktoken-rs |
 //! | `bpe-openai` | no | `tokens::BpeOpenai`: the same counts, by bpe-openai |
 //! | `client` | no | `client::OpenAiHistory`: history inside a client |
 //! | `sqlite`, `postgres`, `redis` | no | the stores: `sqlite::SqliteStore`, `postgres::PostgresStore`, `redis::RedisStore` |
 //! | `recall` | no | the search of [recall](tower_chat_history::recall), and `embedder`: vectors for a search by meaning |
 //! | `otel` | no | the trace context in the headers of requests (`traceparent`), and [metrics](tower_chat_history::telemetry) |
-//! | `config`, `encryption`, `http`, `transfer` | no | the same features of [`tower_chat_history`] |
+//! | `config`, `encryption`, `http`, `transfer`, `transfer-sqlite` | no | the same features of [`tower_chat_history`] |
 //!
 //! With `tiktoken` or `bpe-openai`, the tokens of prompts are counted exactly for OpenAI's models. Without these
 //! features, they are estimated.
 //!
 //! # Next steps
 //!
-//! - [`HistoryOptions`](tower_chat_history::HistoryOptions) has all options of the layer, such as budgets and
-//!   summaries.
+//! - [`HistoryOptions`] has all options of the layer, such as budgets and summaries.
 //! - [`guide::provider_fields`] lists the fields that providers require in later requests, and how they are carried.
 //! - [`guide::types`] lists the parts of messages that the types cannot carry.
 //! - [`Engine::drain`](tower_chat_history::Engine::drain) waits for pending saves, summaries and detached streams. Call
@@ -101,20 +99,15 @@ mod adapter;
 mod carry;
 #[cfg(feature = "client")]
 pub mod client;
-mod convert;
-mod counter;
-mod deep;
 #[cfg(feature = "recall")]
 mod embeddings;
 mod error_type;
 mod fold;
 mod from_typed;
-pub mod guide;
 mod recorded;
 mod service;
 mod summarizer;
 mod to_typed;
-#[cfg(any(feature = "tiktoken", feature = "bpe-openai"))]
 pub mod tokens;
 
 pub use async_openai;
@@ -134,13 +127,31 @@ pub use tower_chat_history_sqlite as sqlite;
 mod readme {}
 
 #[cfg(feature = "recall")]
-pub use self::embeddings::{EmbeddingError, EmbeddingFuture, EmbeddingService, embedder};
+pub use self::embeddings::{EmbeddingError, EmbeddingService, embedder};
 pub use self::{
-    adapter::{OpenAi, TypedDraft},
+    adapter::{OpenAi, RequestTooDeep, TypedDraft},
     carry::CannotCarry,
-    convert::{Converted, from_request_messages, from_response_message, to_request_messages},
-    deep::RequestTooDeep,
+    from_typed::{from_request_messages, from_response_message},
     recorded::to_response,
-    service::{ChatService, ChatStreamService, ClientFuture},
+    service::{ChatService, ChatStreamService},
     summarizer::summarizer,
+    to_typed::{Converted, to_request_messages},
 };
+
+pub mod guide {
+    //! Documentation pages. These modules contain no code.
+
+    #[cfg(feature = "client")]
+    #[doc = include_str!("../docs/client-requests.md")]
+    pub mod client_requests {}
+
+    #[cfg(feature = "client")]
+    #[doc = include_str!("../docs/client-responses.md")]
+    pub mod client_responses {}
+
+    #[doc = include_str!("../docs/provider-fields.md")]
+    pub mod provider_fields {}
+
+    #[doc = include_str!("../docs/types.md")]
+    pub mod types {}
+}

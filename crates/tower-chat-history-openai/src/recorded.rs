@@ -1,6 +1,6 @@
 //! Conversion of recorded exchanges to async-openai's responses.
 
-use async_openai::types::chat::{ChatCompletionResponseMessage, CreateChatCompletionResponse, Role};
+use async_openai::types::chat::{ChatCompletionResponseMessage, CreateChatCompletionResponse, FinishReason, Role};
 use serde_json::{Value, json};
 use tower_chat_history::{Message, adapt::to_json_response, store::Recorded};
 
@@ -53,8 +53,10 @@ pub fn to_response(recorded: &Recorded) -> Option<CreateChatCompletionResponse> 
     // The types know few finish reasons, and refuse a response with any other.
     let reason = choice["finish_reason"].take();
     let message = choice["message"].take();
-    choice["finish_reason"] =
-        if serde_json::from_value::<KnownReason>(reason.clone()).is_ok() { reason } else { Value::Null };
+    if serde_json::from_value::<FinishReason>(reason.clone()).is_ok() {
+        choice["finish_reason"] = reason;
+    }
+
     // Every version of the types can parse this placeholder.
     choice["message"] = json!({"role": "assistant", "content": null});
     bound(&mut response);
@@ -62,8 +64,6 @@ pub fn to_response(recorded: &Recorded) -> Option<CreateChatCompletionResponse> 
     response.choices.first_mut()?.message = typed(message, recorded.exchange.messages.last()?);
     Some(response)
 }
-
-type KnownReason = async_openai::types::chat::FinishReason;
 
 /// Returns the reply in async-openai's type: complete if the type can parse it, otherwise its text and calls.
 #[allow(deprecated)] // `function_call` is deprecated, but it is a field of the type.
@@ -102,7 +102,7 @@ fn bound(response: &mut Value) {
 #[cfg(test)]
 mod tests {
     use async_openai::types::chat::{
-        ChatCompletionRequestUserMessage, CreateChatCompletionRequest, CreateChatCompletionRequestArgs, FinishReason,
+        ChatCompletionRequestUserMessage, CreateChatCompletionRequest, CreateChatCompletionRequestArgs,
     };
     use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
     use tower_chat_history::{
@@ -150,7 +150,8 @@ mod tests {
         let at = store.conversation(&id).last(1).await.unwrap()[0].exchange.at;
         assert_eq!((again.id.as_str(), u64::from(again.created)), ("m-1", at.as_unix_millis() / 1_000));
         assert_eq!((&again.choices, &again.model, &again.object), (&first.choices, &first.model, &first.object));
-        let (usage, first) = (again.usage.unwrap(), first.usage.unwrap());
+        let usage = again.usage.unwrap();
+        let first = first.usage.unwrap();
         assert_eq!((usage.prompt_tokens, usage.completion_tokens, usage.total_tokens), (9, 3, 12));
         assert_eq!(
             usage.prompt_tokens_details.unwrap().cached_tokens,

@@ -2,7 +2,6 @@
 
 use std::{
     fmt,
-    pin::Pin,
     task::{Context, Poll},
 };
 
@@ -17,15 +16,15 @@ use async_openai::{
 use futures_util::future::{self, BoxFuture};
 use tower_service::Service;
 
-use crate::deep::{self, RequestTooDeep};
+use crate::adapter::{RequestTooDeep, check_depth};
 
 /// A service that calls `client.chat().create(..)`: one request, one response.
 ///
 /// The client itself retries failed requests (status 429 and server errors, with backoff). One call of this service
 /// includes these retries.
 ///
-/// A request with a schema of more than [128 levels](tower_chat_history::adapt::nested::MAX_LEVELS) of lists and objects is
-/// refused with [`OpenAIError::InvalidArgument`].
+/// A request with a schema of more than [128 levels](tower_chat_history::adapt::nested::MAX_LEVELS) of lists and objects
+/// is refused with [`OpenAIError::InvalidArgument`].
 ///
 /// With the feature `otel`, the request's headers contain the context of the current span, written by the program's
 /// [propagator](tower_chat_history::telemetry). The model's call is then part of the turn's trace.
@@ -58,42 +57,47 @@ impl<C: Config> ChatStreamService<C> {
 impl<C: Config + Clone + 'static> Service<CreateChatCompletionRequest> for ChatService<C> {
     type Response = CreateChatCompletionResponse;
     type Error = OpenAIError;
-    type Future = ClientFuture<Self::Response>;
+    type Future = BoxFuture<'static, Result<Self::Response, OpenAIError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: CreateChatCompletionRequest) -> Self::Future {
-        let mut request = match deep::checked(request) {
+        let mut request = match check_depth(request) {
             Ok(request) => request,
-            Err(error) => return ClientFuture::refused(error),
+            Err(error) => return refused(error),
         };
         // The client checks this field only if its feature `byot` is disabled. Any crate of a build can enable it.
         request.stream = None;
         let client = self.0.clone();
-        ClientFuture(Box::pin(async move { chat(&client).create(*request).await }))
+        Box::pin(async move { chat(&client).create(*request).await })
     }
 }
 
 impl<C: Config + Clone + 'static> Service<CreateChatCompletionRequest> for ChatStreamService<C> {
     type Response = ChatCompletionResponseStream;
     type Error = OpenAIError;
-    type Future = ClientFuture<Self::Response>;
+    type Future = BoxFuture<'static, Result<Self::Response, OpenAIError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: CreateChatCompletionRequest) -> Self::Future {
-        let mut request = match deep::checked(request) {
+        let mut request = match check_depth(request) {
             Ok(request) => request,
-            Err(error) => return ClientFuture::refused(error),
+            Err(error) => return refused(error),
         };
         request.stream = Some(true);
         let client = self.0.clone();
-        ClientFuture(Box::pin(async move { chat(&client).create_stream(*request).await }))
+        Box::pin(async move { chat(&client).create_stream(*request).await })
     }
+}
+
+/// Returns the future of a call that is refused, because serializing its request could overflow the stack.
+fn refused<R: Send + 'static>(error: RequestTooDeep) -> BoxFuture<'static, Result<R, OpenAIError>> {
+    Box::pin(future::ready(Err(OpenAIError::InvalidArgument(error.to_string()))))
 }
 
 /// Returns the client's chat calls, with the current trace context in their headers.
@@ -119,29 +123,5 @@ impl<C: Config> fmt::Debug for ChatService<C> {
 impl<C: Config> fmt::Debug for ChatStreamService<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChatStreamService").finish_non_exhaustive()
-    }
-}
-
-/// The response future of [`ChatService`] and [`ChatStreamService`].
-pub struct ClientFuture<R>(BoxFuture<'static, Result<R, OpenAIError>>);
-
-impl<R: Send + 'static> ClientFuture<R> {
-    /// Returns the future of a call that is refused, because serializing its request could overflow the stack.
-    fn refused(error: RequestTooDeep) -> Self {
-        Self(Box::pin(future::ready(Err(OpenAIError::InvalidArgument(error.to_string())))))
-    }
-}
-
-impl<R> Future for ClientFuture<R> {
-    type Output = Result<R, OpenAIError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(context)
-    }
-}
-
-impl<R> fmt::Debug for ClientFuture<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientFuture").finish_non_exhaustive()
     }
 }

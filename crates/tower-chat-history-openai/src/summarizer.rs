@@ -4,7 +4,7 @@ use async_openai::types::chat::{CreateChatCompletionRequest, CreateChatCompletio
 use tower_chat_history::{Message, Reply, summary::ServiceSummarizer};
 use tower_service::Service;
 
-use crate::{adapter::PROVIDER, error_type, from_typed, to_typed};
+use crate::{adapter::PROVIDER, error_type, from_typed, to_typed::to_request_messages};
 
 /// Creates a summarizer that calls a service with async-openai's types, such as a [`ChatService`](crate::ChatService).
 ///
@@ -41,16 +41,17 @@ where
 {
     let model: String = model.into();
     let name = model.clone();
-    let request = move |messages: Vec<Message>, max_tokens: u32| CreateChatCompletionRequest {
-        model: model.clone(),
-        messages: messages.iter().filter_map(|message| to_typed::request_message(message).message).collect(),
-        max_completion_tokens: Some(max_tokens),
-        ..CreateChatCompletionRequest::default()
-    };
-    // If the response cannot be read, the reply is empty. The engine refuses an empty summary.
-    ServiceSummarizer::new(service, request, |response: &CreateChatCompletionResponse| {
-        from_typed::reply(response).unwrap_or_default()
-    })
+    ServiceSummarizer::new(
+        service,
+        move |messages: Vec<Message>, max_tokens: u32| CreateChatCompletionRequest {
+            model: model.clone(),
+            messages: to_request_messages(&messages).messages,
+            max_completion_tokens: Some(max_tokens),
+            ..CreateChatCompletionRequest::default()
+        },
+        // If the response cannot be read, the reply is empty. The engine refuses an empty summary.
+        |response: &CreateChatCompletionResponse| from_typed::reply(response).unwrap_or_default(),
+    )
     .model(name)
     .provider(PROVIDER)
     .error_type(error_type::error_type)

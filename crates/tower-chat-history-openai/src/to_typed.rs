@@ -3,6 +3,9 @@
 //! The conversion does not use serde: every call converts its window, and serde would take ten times as long. Parts
 //! that the types cannot carry are left out, and the message is counted as downgraded. `docs/types.md` lists them.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_openai::types::chat::{
@@ -24,8 +27,44 @@ use tower_chat_history::{
     store::{Content, ToolCall},
 };
 
-/// A converted message.
-pub(crate) struct Converted {
+/// The result of [`to_request_messages`].
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Converted {
+    /// The messages, in order. A message that the types cannot carry at all is left out.
+    pub messages: Vec<ChatCompletionRequestMessage>,
+    /// The number of the log's messages that are incomplete or left out. The page [types](crate::guide::types)
+    /// lists the parts that the types cannot carry.
+    pub downgraded: usize,
+}
+
+/// Converts messages of a log to async-openai's types.
+///
+/// The conversion never fails. Parts that the types cannot carry are left out, and [`Converted::downgraded`] is the
+/// number of messages that have such parts.
+///
+/// ```
+/// use tower_chat_history::Message;
+/// use tower_chat_history_openai::to_request_messages;
+///
+/// let reply = r#"{"role":"assistant","content":"Hello!","reasoning_content":"…"}"#;
+/// let log = [Message::user("Hi"), Message::from_json(reply)?];
+/// let converted = to_request_messages(&log);
+/// assert_eq!((converted.messages.len(), converted.downgraded), (2, 1));
+/// # Ok::<(), tower_chat_history::store::MessageError>(())
+/// ```
+pub fn to_request_messages<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Converted {
+    let mut all = Converted::default();
+    for message in messages {
+        let one = request_message(message);
+        all.downgraded += usize::from(one.downgraded);
+        all.messages.extend(one.message);
+    }
+    all
+}
+
+/// A message of a request.
+pub(crate) struct TypedMessage {
     /// The message, or `None` if the types cannot carry any part of it: its role is unknown, or it is a reply without a
     /// known part.
     pub(crate) message: Option<ChatCompletionRequestMessage>,
@@ -33,11 +72,12 @@ pub(crate) struct Converted {
     pub(crate) downgraded: bool,
 }
 
-pub(crate) fn request_message(message: &Message) -> Converted {
+pub(crate) fn request_message(message: &Message) -> TypedMessage {
     let mut is_lossless = !message.has_unknown_fields();
     let lossless = &mut is_lossless;
     let name = message.name().map(str::to_owned);
-    let converted = match message.role() {
+
+    let typed = match message.role() {
         Role::User => ChatCompletionRequestUserMessage {
             content: match parts(message, lossless) {
                 Parts::None => ChatCompletionRequestUserMessageContent::Text(String::new()),
@@ -51,7 +91,7 @@ pub(crate) fn request_message(message: &Message) -> Converted {
             let assistant = assistant(message, name, lossless);
             // Providers refuse a blank reply, and no part of this one can be sent.
             if is_blank(&assistant) {
-                return Converted { message: None, downgraded: true };
+                return TypedMessage { message: None, downgraded: true };
             }
             assistant.into()
         }
@@ -103,9 +143,10 @@ pub(crate) fn request_message(message: &Message) -> Converted {
             name: name.unwrap_or_default(),
         }
         .into(),
-        _ => return Converted { message: None, downgraded: true },
+        _ => return TypedMessage { message: None, downgraded: true },
     };
-    Converted { message: Some(converted), downgraded: !is_lossless }
+
+    TypedMessage { message: Some(typed), downgraded: !is_lossless }
 }
 
 /// Fields that some providers require in later requests, together with the tool calls that they came with.
@@ -168,7 +209,10 @@ fn is_blank(assistant: &ChatCompletionRequestAssistantMessage) -> bool {
 }
 
 pub(crate) fn tool_call(call: &ToolCall) -> ChatCompletionMessageToolCalls {
-    let (id, name, text) = (call.id().to_owned(), call.name().to_owned(), call.arguments().to_owned());
+    let id = call.id().to_owned();
+    let name = call.name().to_owned();
+    let text = call.arguments().to_owned();
+
     if call.is_custom() {
         let custom_tool = CustomTool { name, input: text };
         ChatCompletionMessageToolCalls::Custom(ChatCompletionMessageCustomToolCall { id, custom_tool })
@@ -252,97 +296,4 @@ fn extras(message: &Message) -> Extras<'_> {
         return Extras::default();
     }
     serde_json::from_str(message.json()).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn sent(message: Value) -> (Value, bool) {
-        let converted = request_message(&Message::try_from(message).unwrap());
-        (serde_json::to_value(converted.message).unwrap(), converted.downgraded)
-    }
-
-    #[test]
-    fn messages_that_the_types_know_are_converted_completely() {
-        for message in [
-            json!({"role": "user", "content": "hi", "name": "Nemo"}),
-            json!({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:,", "detail": "low"}}]}),
-            json!({"role": "assistant", "content": "hello"}),
-            json!({"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}),
-            json!({"role": "assistant", "refusal": "I can't"}),
-            json!({"role": "assistant", "audio": {"id": "audio-1"}}),
-            json!({"role": "assistant", "function_call": {"name": "f", "arguments": "{"}}),
-            json!({"role": "assistant", "tool_calls": [
-                {"id": "x", "type": "function", "function": {"name": "f", "arguments": "not json"}},
-                {"id": "y", "type": "function", "function": {"name": "g", "arguments": "{}"}}]}),
-            json!({"role": "tool", "tool_call_id": "x", "content": "r"}),
-            json!({"role": "tool", "tool_call_id": "x", "content": [{"type": "text", "text": "r"}]}),
-            json!({"role": "system", "content": "s"}),
-            json!({"role": "developer", "content": "d", "name": "n"}),
-            json!({"role": "function", "name": "f", "content": "r"}),
-        ] {
-            assert_eq!(sent(message.clone()), (message, false));
-        }
-    }
-
-    #[test]
-    fn reasoning_fields_next_to_tool_calls_are_found() {
-        let call = json!({"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}});
-        let signed = json!({"id": "x", "extra_content": {"google": {}}, "function": {"name": "f", "arguments": ""}});
-        for (message, expected) in [
-            (json!({"role": "assistant", "reasoning_content": "", "tool_calls": [call]}), true),
-            (json!({"role": "assistant", "reasoning_details": [], "tool_calls": [call]}), true),
-            (json!({"role": "assistant", "tool_calls": [signed]}), true),
-            (json!({"role": "assistant", "annotations": [], "tool_calls": [call]}), false),
-            (json!({"role": "assistant", "reasoning_content": "a", "content": "b"}), false),
-            (json!({"role": "assistant", "content": "say \"reasoning_content\"", "tool_calls": [call]}), false),
-        ] {
-            assert_eq!(loses_reasoning(&Message::try_from(message.clone()).unwrap()), expected, "{message}");
-        }
-    }
-
-    #[test]
-    fn parts_that_the_types_do_not_know_are_left_out_and_reported() {
-        let text = json!({"type": "text", "text": "a"});
-        for (message, expected) in [
-            (
-                json!({"role": "assistant", "content": "a", "reasoning_content": "r"}),
-                json!({"role": "assistant", "content": "a"}),
-            ),
-            (
-                json!({"role": "user", "content": [{"type": "video_url"}, text]}),
-                json!({"role": "user", "content": [text]}),
-            ),
-            (json!({"role": "user", "content": [{"type": "video_url"}]}), json!({"role": "user", "content": ""})),
-            (json!({"role": "user", "content": {"odd": 1}}), json!({"role": "user", "content": "{\"odd\":1}"})),
-            (
-                json!({"role": "assistant", "audio": {"id": "a", "data": "…"}}),
-                json!({"role": "assistant", "audio": {"id": "a"}}),
-            ),
-            (
-                json!({"role": "user", "content": [{"type": "text", "text": "a", "cache_control": {}}]}),
-                json!({"role": "user", "content": [text]}),
-            ),
-            (
-                json!({"role": "tool", "tool_call_id": "x", "name": "f", "content": "r"}),
-                json!({"role": "tool", "tool_call_id": "x", "content": "r"}),
-            ),
-            (
-                json!({"role": "function", "name": "f", "content": {"a": 1}}),
-                json!({"role": "function", "name": "f", "content": "{\"a\":1}"}),
-            ),
-            (
-                json!({"role": "assistant", "refusal": "no", "function_call": {"arguments": {}}}),
-                json!({"role": "assistant", "refusal": "no"}),
-            ),
-            (json!({"role": "narrator", "content": "a"}), Value::Null),
-            (json!({"role": "assistant", "content": [{"type": "thinking", "thinking": "t"}]}), Value::Null),
-            (json!({"role": "assistant", "audio": {"data": "…"}}), Value::Null),
-        ] {
-            assert_eq!(sent(message), (expected, true));
-        }
-    }
 }

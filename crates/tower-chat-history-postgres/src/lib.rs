@@ -50,22 +50,23 @@
 //!
 //! # Requirements
 //!
-//! Rust 1.88, and PostgreSQL 13 or later with a UTF8 database. The tests run with PostgreSQL 15.
+//! Rust 1.89, and PostgreSQL 13 or later with a UTF8 database. The tests run with PostgreSQL 15.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod cut;
 mod database;
+mod erase;
 mod error;
-pub mod guide;
+mod list;
 mod open;
 mod options;
 mod read;
 mod rows;
 mod schema;
+mod scrub;
 mod sql;
 mod store;
-#[cfg(feature = "rustls")]
-mod tls;
 mod write;
 
 pub use self::{
@@ -73,6 +74,26 @@ pub use self::{
     options::PostgresOptions,
     store::PostgresStore,
 };
+
+/// Documentation pages. These modules contain no code.
+pub mod guide {
+    #[doc = include_str!("../docs/costs.md")]
+    pub mod costs {}
+    #[doc = include_str!("../docs/durability.md")]
+    pub mod durability {}
+    #[doc = include_str!("../docs/erasure.md")]
+    pub mod erasure {}
+    #[doc = include_str!("../docs/failures.md")]
+    pub mod failures {}
+    #[doc = include_str!("../docs/rights.md")]
+    pub mod rights {}
+    #[doc = include_str!("../docs/schema.md")]
+    pub mod schema {}
+    #[doc = include_str!("../docs/settings.md")]
+    pub mod settings {}
+    #[doc = include_str!("../docs/tls.md")]
+    pub mod tls {}
+}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

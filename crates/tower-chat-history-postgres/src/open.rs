@@ -74,7 +74,7 @@ impl PostgresOptions {
     pub async fn connect_rustls(self, url: &str) -> Result<PostgresStore, OpenError> {
         let mut config = parse(url)?;
         config.ssl_mode(SslMode::Require);
-        self.connect_with(config, crate::tls::system_roots()?).await
+        self.connect_with(config, system_roots()?).await
     }
 
     /// Connects with a configuration and a TLS connector, and creates the tables if they do not exist.
@@ -95,7 +95,10 @@ impl PostgresOptions {
         if !(1..=Self::MAX_CONNECTIONS).contains(&self.connections) {
             return Err(OpenError::Connections { connections: self.connections });
         }
-        let (server, database) = (server(&config), config.get_dbname().map(str::to_owned));
+
+        let server = server(&config);
+        let database = config.get_dbname().map(str::to_owned);
+
         // `Fast` checks locally if a connection is closed. A check by a query would cost each call one more round trip.
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let pool = Pool::builder(Manager::from_config(self.with_defaults(config), tls, recycling))
@@ -103,9 +106,9 @@ impl PostgresOptions {
             .wait_timeout(Some(self.pool_timeout))
             .create_timeout(Some(self.pool_timeout))
             .runtime(Runtime::Tokio1)
-            .build();
-        let connections = self.connections;
-        let pool = pool.map_err(|_| OpenError::Connections { connections })?;
+            .build()
+            .map_err(|_| OpenError::Connections { connections: self.connections })?;
+
         self.open(pool, server).await.map_err(|error| error.of(database))
     }
 
@@ -125,6 +128,7 @@ impl PostgresOptions {
         if !is_plain_name(&schema) {
             return Err(OpenError::SchemaName { name: schema });
         }
+
         let sql = Sql::new(&schema);
         let defaults = SessionDefaults::default();
         let mut database = Database { pool, server, schema, schema_owner, sql, prepare, retry_for, defaults };
@@ -139,6 +143,7 @@ impl PostgresOptions {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(self.pool_timeout);
         }
+
         // The system's default is two hours. A server that vanished would block calls for that long.
         if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
             config.keepalives_idle(KEEPALIVE_IDLE);
@@ -149,16 +154,15 @@ impl PostgresOptions {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(KEEPALIVE_IDLE);
         }
+
         config
     }
 }
 
 fn parse(url: &str) -> Result<Config, OpenError> {
-    // The driver does not support these two modes, so it gets `require`. The connector checks the certificate.
-    let verified = |parameter| matches!(parameter, "sslmode=verify-full" | "sslmode=verify-ca");
     let config = match url.rsplit_once('?') {
-        Some((start, parameters)) if parameters.split('&').any(verified) => {
-            let others: Vec<_> = parameters.split('&').filter(|parameter| !verified(parameter)).collect();
+        Some((start, parameters)) if parameters.split('&').any(verifies) => {
+            let others: Vec<_> = parameters.split('&').filter(|parameter| !verifies(parameter)).collect();
             format!("{start}?sslmode=require&{}", others.join("&")).trim_end_matches('&').parse()
         }
         _ => url.parse(),
@@ -166,23 +170,57 @@ fn parse(url: &str) -> Result<Config, OpenError> {
     config.map_err(|_| OpenError::Url)
 }
 
+/// Returns `true` if a parameter is one of the two modes that verify the server's certificate. The driver does not
+/// support them, so it gets `require`, and the connector checks the certificate.
+fn verifies(parameter: &str) -> bool {
+    matches!(parameter, "sslmode=verify-full" | "sslmode=verify-ca")
+}
+
 /// Returns the hosts and ports of a configuration. They contain no secret.
 fn server(config: &Config) -> Option<String> {
-    let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
-    let address = |at: usize| {
+    let hosts = config.get_hosts();
+    let addresses = config.get_hostaddrs();
+    let ports = config.get_ports();
+
+    let mut servers = Vec::new();
+    for at in 0..hosts.len().max(addresses.len()) {
         let host = match (hosts.get(at), addresses.get(at)) {
             (Some(Host::Tcp(host)), _) => host.clone(),
             #[cfg(unix)]
             (Some(Host::Unix(directory)), _) => directory.display().to_string(),
             (None, Some(address)) => address.to_string(),
-            (None, None) => return None,
+            (None, None) => continue,
         };
         // A single port applies to all hosts. Without one, it is PostgreSQL's default.
         let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
-        Some(format!("{host}:{port}"))
-    };
-    let addresses: Vec<String> = (0..hosts.len().max(addresses.len())).filter_map(address).collect();
-    (!addresses.is_empty()).then(|| addresses.join(", "))
+        servers.push(format!("{host}:{port}"));
+    }
+
+    if servers.is_empty() { None } else { Some(servers.join(", ")) }
+}
+
+/// Returns a connector that trusts the system's roots.
+#[cfg(feature = "rustls")]
+fn system_roots() -> Result<tokio_postgres_rustls::MakeRustlsConnect, OpenError> {
+    use std::sync::Arc;
+
+    use rustls::{ClientConfig, RootCertStore};
+
+    let mut roots = RootCertStore::empty();
+    // Certificates that rustls cannot read are left out.
+    let found = rustls_native_certs::load_native_certs();
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    if added == 0 {
+        return Err(OpenError::Tls("the system has no root certificates".into()));
+    }
+
+    // The provider is set explicitly, because rustls selects none if a program contains two.
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| OpenError::Tls(error.into()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(tokio_postgres_rustls::MakeRustlsConnect::new(config))
 }
 
 #[cfg(test)]
@@ -246,5 +284,61 @@ mod tests {
         assert_eq!(config.get_tcp_user_timeout(), Some(&Duration::from_secs(6)));
         assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(7)));
         assert_eq!(config.get_application_name(), Some("a"));
+    }
+}
+
+#[cfg(feature = "rustls")]
+#[cfg(test)]
+mod tls_tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::TcpListener,
+        sync::Arc,
+    };
+
+    use rustls::{ClientConfig, RootCertStore};
+    use tokio_postgres_rustls::MakeRustlsConnect;
+
+    use super::*;
+
+    /// Starts a server that accepts TLS, then sends these bytes.
+    fn server(then: &'static [u8]) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let mut client = client.unwrap();
+                client.read_exact(&mut [0; 8]).unwrap();
+                client.write_all(b"S").unwrap();
+                // The client's first message is longer than this.
+                client.read_exact(&mut [0; 64]).unwrap();
+                client.write_all(then).unwrap();
+            }
+        });
+        port
+    }
+
+    async fn open(port: u16) -> OpenError {
+        let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        let url = format!("postgres://user@localhost:{port}/x?sslmode=require");
+        let options = PostgresOptions::new().retry_for(std::time::Duration::ZERO);
+        options.connect_with(url.parse().unwrap(), MakeRustlsConnect::new(config)).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_failed_handshake_is_distinguished_from_a_lost_connection() {
+        // An alert: the two sides have no TLS version in common.
+        let refused = open(server(b"\x15\x03\x03\x00\x02\x02\x46")).await;
+        assert!(
+            matches!(&refused, OpenError::Handshake(source) if source.to_string().contains("ProtocolVersion")),
+            "{refused:?}"
+        );
+        assert!(!refused.is_retryable());
+        let lost = open(server(b"")).await;
+        assert!(matches!(lost, OpenError::Postgres { .. }) && lost.is_retryable(), "{lost:?}");
     }
 }

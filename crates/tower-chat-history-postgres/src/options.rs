@@ -143,9 +143,8 @@ impl Default for PostgresOptions {
 
 /// Returns `true` if a name needs no escaping within quotes and no quotes elsewhere.
 pub(crate) fn is_plain_name(name: &str) -> bool {
-    let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     (1..=63).contains(&name.len())
-        && name.bytes().all(legal)
+        && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && !name.starts_with("pg_")
         && name != "information_schema"

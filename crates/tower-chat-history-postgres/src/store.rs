@@ -12,10 +12,14 @@ use tower_chat_history_core::{
 };
 
 use crate::{
+    cut,
     database::{BatchQueue, Call, Database},
+    erase,
     error::Failure,
+    list,
     read::{self, LoadRequest},
     rows::uuid,
+    scrub,
     write::{self, AppendRequest},
 };
 
@@ -59,7 +63,7 @@ impl PostgresStore {
 #[deny(clippy::missing_trait_methods)]
 impl HistoryStore for PostgresStore {
     fn system(&self) -> &'static str {
-        write::SYSTEM
+        "postgresql"
     }
 
     async fn load(&self, id: &ConversationId, load: Load) -> Result<Loaded, StoreError> {
@@ -88,7 +92,7 @@ impl HistoryStore for PostgresStore {
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
         let id = id.clone();
-        self.call(move |call| async move { write::delete(&call, &id).await }).await
+        self.call(move |call| async move { erase::delete(&call, &id).await }).await
     }
 }
 
@@ -103,7 +107,7 @@ impl Truncate for PostgresStore {
         keep: Option<Compact>,
     ) -> Result<Truncated, StoreError> {
         let id = id.clone();
-        self.call(move |call| async move { write::truncate(&call, &id, expect, from, keep.as_ref()).await }).await
+        self.call(move |call| async move { cut::truncate(&call, &id, expect, from, keep.as_ref()).await }).await
     }
 }
 
@@ -118,7 +122,7 @@ impl Prune for PostgresStore {
         derived: Derived,
     ) -> Result<Pruned, StoreError> {
         let id = id.clone();
-        self.call(move |call| async move { write::prune(&call, &id, incarnation, keep, derived).await }).await
+        self.call(move |call| async move { cut::prune(&call, &id, incarnation, keep, derived).await }).await
     }
 }
 
@@ -135,13 +139,14 @@ impl Fork for PostgresStore {
 #[deny(clippy::missing_trait_methods)]
 impl List for PostgresStore {
     async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
-        let (under, after) = (under.clone(), after.cloned());
-        self.call(move |call| async move { read::list(&call, &under, after.as_ref(), limit).await }).await
+        let under = under.clone();
+        let after = after.cloned();
+        self.call(move |call| async move { list::list(&call, &under, after.as_ref(), limit).await }).await
     }
 
     async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
         let id = id.clone();
-        self.call(move |call| async move { read::describe(&call, &id).await }).await
+        self.call(move |call| async move { list::describe(&call, &id).await }).await
     }
 
     async fn set_labels(
@@ -152,7 +157,7 @@ impl List for PostgresStore {
         labels: Labels,
     ) -> Result<LabelsOutcome, StoreError> {
         let id = id.clone();
-        self.call(move |call| async move { write::set_labels(&call, &id, incarnation, replaces, &labels).await }).await
+        self.call(move |call| async move { list::set_labels(&call, &id, incarnation, replaces, &labels).await }).await
     }
 }
 
@@ -162,35 +167,37 @@ impl List for PostgresStore {
 impl Erase for PostgresStore {
     async fn bar(&self, under: &Prefix) -> Result<(), StoreError> {
         let erased = Erasures::key(under);
-        self.call(move |call| async move { write::bar(&call, &erased).await.map(drop) }).await
+        self.call(move |call| async move { erase::bar(&call, &erased).await.map(drop) }).await
     }
 
     async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
-        let (under, after) = (under.clone(), after.cloned());
-        let erased = self.call(move |call| async move { write::erase(&call, &under, after.as_ref(), limit).await });
+        let under = under.clone();
+        let after = after.cloned();
+        let erased = self.call(move |call| async move { erase::erase(&call, &under, after.as_ref(), limit).await });
         let (removed, next) = erased.await?;
         Ok(ErasedPage::new(ByStore::of(self.system(), removed), next))
     }
 
     async fn erase_if(&self, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, StoreError> {
         let id = id.clone();
-        self.call(move |call| async move { write::erase_if(&call, &id, revision).await }).await
+        self.call(move |call| async move { erase::erase_if(&call, &id, revision).await }).await
     }
 
     async fn count(&self, under: &Prefix) -> Result<ByStore, StoreError> {
-        let (mut total, mut keys) = (Removed::default(), Some(KeyRange::new(under, None)));
-        while let Some(next) = keys {
+        let mut total = Removed::default();
+        let mut rest = Some(KeyRange::new(under, None));
+        while let Some(keys) = rest {
             // Each page is a call of its own, with its own time limit.
-            let page = self.call(move |call| async move { read::count_page(&call, &next).await });
-            let counted;
-            (counted, keys) = page.await?;
+            let page = self.call(move |call| async move { erase::count_page(&call, &keys).await });
+            let (counted, next) = page.await?;
             total += counted;
+            rest = next;
         }
         Ok(ByStore::of(self.system(), total))
     }
 
     async fn scrub(&self) -> Result<Scrubbed, StoreError> {
-        Ok(write::scrub(&self.database).await?)
+        Ok(scrub::scrub(&self.database).await?)
     }
 }
 

@@ -1,4 +1,8 @@
 //! Running scripts: one or several at a time, with repetitions after transient failures, and few large ones at a time.
+//!
+//! # Decisions
+//!
+//! - **Four large calls run at a time.** A server answers in order, so many large windows would delay every short turn.
 
 use std::{
     io,

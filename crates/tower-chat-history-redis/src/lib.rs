@@ -53,7 +53,7 @@
 //!
 //! # Requirements
 //!
-//! Rust 1.88, and Redis 7.0 or Valkey 7.2 or later. The tests run with Redis 7.0.
+//! Rust 1.89, and Redis 7.0 or Valkey 7.2 or later. The tests run with Redis 7.0.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

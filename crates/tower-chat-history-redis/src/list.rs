@@ -6,9 +6,9 @@ use tower_chat_history_core::{ConversationId, Cursor, Listing, Prefix, StoreErro
 
 use crate::{
     call::Shared,
-    error::{NewerLayout, UnexpectedReply},
+    error::NewerLayout,
     read,
-    registry::{self, MIN_AGE, Name, NameRemoval, NamesFor, NamesPage, Slot, Stamp, forget, stamp},
+    registry::{self, MIN_AGE, Name, NameRemoval, NamesFor, NamesPage, Slot, Stamp, forget},
     scripts,
 };
 
@@ -60,17 +60,6 @@ async fn forget_absent(shared: &Shared, page: &NamesPage, absent: &HashSet<&Conv
     }
 
     if old.is_empty() { Ok(()) } else { forget(shared, &old).await }
-}
-
-/// Removes the name of a conversation if there is no such conversation.
-pub(crate) async fn drop_name(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {
-    let before = stamp(shared, Slot::of(id), Stamp::NONE).await?;
-    let reply = shared.run(&shared.call(&scripts::FENCE, id).number(before.0)).await?;
-    match reply.word.as_str() {
-        "fenced" => forget(shared, &[NameRemoval { id, before }]).await,
-        "exists" => Ok(()),
-        _ => Err(UnexpectedReply::error()),
-    }
 }
 
 /// Removes the old names whose conversations do not exist. The others count as old later.

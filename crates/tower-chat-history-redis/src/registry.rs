@@ -1,5 +1,11 @@
 //! The registry of conversations: their names in order, and the erasures. It is divided into slots, so that the nodes
 //! of a Cluster share it.
+//!
+//! # Decisions
+//!
+//! - **A conversation is registered before it is created.** In a Cluster, no script can write the name and the
+//!   conversation in one step. Stamps of the registry order creations and deletions, so a delayed first turn doesn't
+//!   bring back what was erased.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -182,6 +188,17 @@ pub(crate) async fn forget(shared: &Shared, names: &[NameRemoval<'_>]) -> Result
         }
     }
     Ok(())
+}
+
+/// Removes the name of a conversation if there is no such conversation.
+pub(crate) async fn drop_name(shared: &Shared, id: &ConversationId) -> Result<(), StoreError> {
+    let before = stamp(shared, Slot::of(id), Stamp::NONE).await?;
+    let reply = shared.run(&shared.call(&scripts::FENCE, id).number(before.0)).await?;
+    match reply.word.as_str() {
+        "fenced" => forget(shared, &[NameRemoval { id, before }]).await,
+        "exists" => Ok(()),
+        _ => Err(UnexpectedReply::error()),
+    }
 }
 
 /// A page of names.

@@ -121,22 +121,33 @@ impl Reply {
         let records = self.list()?;
         let entries = self.list()?;
         let mut recalled = self.list()?.into_iter();
-        let mut provenances = self.list()?.into_iter();
+        let provenances = bytes(self.next())?;
 
         // There are as many provenances as exchanges, or none if all are empty.
-        if records.len() != entries.len() || ![0, records.len()].contains(&provenances.len()) {
+        let lines = memchr::memchr_iter(b'\n', &provenances).count() + 1;
+        if records.len() != entries.len() {
             return Err(UnexpectedReply::error());
         }
+        if !provenances.is_empty() && lines != records.len() {
+            // A provenance has no line break, so one of them is damaged. A read of one exchange names its position.
+            return Err(Damaged::error(id, from));
+        }
+        let mut provenances = &*provenances;
 
         let mut exchanges = Vec::with_capacity(records.len());
         for (seq, (record, entry)) in (from..).zip(records.into_iter().zip(entries)) {
             let entry = bytes(entry)?;
             let has_recalled = Entry::new(&entry).ok_or_else(|| Damaged::error(id, seq))?.has_recalled;
+
+            let line = memchr::memchr(b'\n', provenances).unwrap_or(provenances.len());
+            let (provenance, others) = provenances.split_at(line);
+            provenances = others.get(1..).unwrap_or_default();
+
             exchanges.push(StoredExchange {
                 record: bytes(record)?,
                 entry,
                 recalled: if has_recalled { bytes(recalled.next().unwrap_or(Value::Nil))? } else { Vec::new() },
-                provenance: provenances.next().map(bytes).transpose()?.unwrap_or_default(),
+                provenance: provenance.to_vec(),
             });
         }
 

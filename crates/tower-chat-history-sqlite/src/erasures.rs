@@ -1,4 +1,8 @@
 //! The erasures that the file remembers.
+//!
+//! # Decisions
+//!
+//! - **Erasures are remembered as digests**, because ids often contain names of people.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tower_chat_history_core::{ConversationId, Digest, Epoch, Prefix, StoreError, backend::Erasures};

@@ -184,10 +184,7 @@ mod chat_rules;
 mod fault;
 #[cfg(feature = "openai")]
 mod llm;
-mod lock;
 pub mod messages;
-mod normal;
-mod pieces;
 mod provider;
 #[cfg(any(feature = "openai", feature = "server"))]
 mod replies;
@@ -199,15 +196,16 @@ pub mod rules;
 #[cfg(feature = "server")]
 mod server;
 mod signature;
+mod util;
 
 #[cfg(feature = "openai")]
-pub use self::llm::{MockChat, MockChatStream, MockLlm, ReplyFuture};
+pub use self::llm::{MockChat, MockChatStream, MockLlm};
 #[cfg(feature = "server")]
 pub use self::server::{MockEmbeddings, MockServer, RecordedRequest};
 pub use self::{
     chat_rules::{RuleViolation, check_chat_rules},
     fault::{Fault, FaultStore, Hold, Op},
-    provider::{ChatProvider, ProviderRefusal, Refused},
+    provider::{ChatProvider, ProviderRefusal, RefusalReason},
 };
 #[cfg(any(feature = "openai", feature = "server"))]
 pub use self::{

@@ -8,16 +8,16 @@ use std::{
 
 use tower_chat_history_core::Message;
 
-use crate::{
-    lock::lock,
-    provider::{ChatProvider, Making, Prompt, Recorded},
-    reply::{ApiFailure, Reply},
-};
 #[cfg(feature = "server")]
 use crate::{
     messages::{MadeMessage, MessagesProvider},
     reply::NoReply,
     responses::{MadeResponse, ResponsesProvider},
+};
+use crate::{
+    provider::{ChatProvider, Prompt, ReplyRecords, Signer},
+    reply::{ApiFailure, Reply},
+    util::lock,
 };
 
 /// The source of the replies of a [`MockLlm`](crate::MockLlm) or a [`MockServer`](crate::MockServer).
@@ -47,7 +47,7 @@ pub struct Replies {
     check_prompts: bool,
     provider: ChatProvider,
     /// The replies with reasoning.
-    recorded: Recorded,
+    records: ReplyRecords,
     #[cfg(feature = "server")]
     messages: MessagesProvider,
     #[cfg(feature = "server")]
@@ -84,7 +84,7 @@ impl Replies {
             source: Arc::new(source),
             check_prompts: true,
             provider: ChatProvider::default(),
-            recorded: Recorded::default(),
+            records: ReplyRecords::default(),
             #[cfg(feature = "server")]
             messages: MessagesProvider::new("mock"),
             #[cfg(feature = "server")]
@@ -129,13 +129,13 @@ impl Replies {
     }
 
     /// Returns the reply to a request, and the provider's part in it.
-    pub(crate) fn next(&self, prompt: &Prompt<'_>) -> (Reply, Making) {
+    pub(crate) fn next(&self, prompt: &Prompt<'_>) -> (Reply, Signer) {
         if self.check_prompts
-            && let Err(refusal) = self.provider.check_prompt(prompt, Some(&self.recorded))
+            && let Err(refusal) = self.provider.check_prompt(prompt, Some(&self.records))
         {
-            return (Reply::error(refusal.into()), Making::default());
+            return (Reply::error(refusal.into()), Signer::default());
         }
-        (self.take(prompt.messages), Making::new(self.provider, &self.recorded, prompt))
+        (self.take(prompt.messages), Signer::new(self.provider, &self.records, prompt))
     }
 
     /// Returns the reply to a request of Anthropic's Messages API, with its signatures.

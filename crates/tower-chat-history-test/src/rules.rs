@@ -43,16 +43,17 @@ pub fn remembered_answer(messages: &[Message]) -> String {
     if last.is_tool_result() {
         return format!("The tool says: {} (I received {received}.)", shortened(&text));
     }
-    let users = || messages.iter().filter(|message| *message.role() == Role::User);
-    let name = users().rev().find_map(|message| introduced(&message.text()));
+
+    let users = messages.iter().filter(|message| *message.role() == Role::User);
+    let name = users.rev().find_map(|message| introduced(&message.text()));
     let question = text.to_lowercase().replace('’', "'");
-    let asks = |phrases: &[&str]| phrases.iter().any(|phrase| question.contains(phrase));
-    if asks(&["what is my name", "what's my name", "whats my name", "who am i", "know my name", "remember my name"]) {
+    if ASKS_FOR_NAME.iter().any(|phrase| question.contains(phrase)) {
         return name.map_or_else(|| "I do not know your name.".to_owned(), |name| format!("Your name is {name}."));
     }
-    if asks(&["how many messages"]) {
+    if question.contains("how many messages") {
         return format!("I received {received}.");
     }
+
     if let Some(name) = introduced(&text) {
         return format!("Nice to meet you, {name}!");
     }
@@ -63,11 +64,15 @@ pub fn remembered_answer(messages: &[Message]) -> String {
     format!("You said: {} (I received {received}.)", shortened(&text))
 }
 
+/// Questions about the user's name.
+const ASKS_FOR_NAME: [&str; 6] =
+    ["what is my name", "what's my name", "whats my name", "who am i", "know my name", "remember my name"];
+
 /// Returns the name that the author of a text states as their own.
 fn introduced(text: &str) -> Option<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let plain: Vec<String> = words.iter().map(|word| bare(word).to_lowercase().replace('’', "'")).collect();
-    let follows = |at: usize, phrase: &[&str]| plain[at..].iter().zip(phrase).filter(|(a, b)| a == b).count();
+
     (0..words.len()).rev().find_map(|at| {
         let phrases: [(&[&str], bool); 5] = [
             (&["my", "name", "is"], true),
@@ -76,7 +81,8 @@ fn introduced(text: &str) -> Option<String> {
             (&["i", "am"], false),
             (&["i'm"], false),
         ];
-        let (phrase, sure) = phrases.into_iter().find(|(phrase, _)| follows(at, phrase) == phrase.len())?;
+
+        let (phrase, sure) = phrases.into_iter().find(|(phrase, _)| begins_with(&plain[at..], phrase))?;
         // A phrase that ends a sentence introduces no name: "who do you think I am? Guess."
         let before = words.get(at + phrase.len() - 1)?;
         let start = at + phrase.len();
@@ -87,6 +93,10 @@ fn introduced(text: &str) -> Option<String> {
     })
 }
 
+fn begins_with(words: &[String], phrase: &[&str]) -> bool {
+    words.len() >= phrase.len() && words.iter().zip(phrase).all(|(word, expected)| word == expected)
+}
+
 /// Returns the name that these words begin with: one word, and the following ones while they are capitalized.
 fn name(words: &[&str], sure: bool) -> Option<String> {
     let first = bare(words.first()?);
@@ -94,6 +104,7 @@ fn name(words: &[&str], sure: bool) -> Option<String> {
     if first.is_empty() || (!sure && (NOT_NAMES.contains(&&*lower) || lower.ends_with("ing"))) {
         return None;
     }
+
     let mut name = capitalized(first);
     for pair in words.windows(2) {
         let [before, next] = pair else { break };

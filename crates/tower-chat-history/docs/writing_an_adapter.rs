@@ -1,6 +1,6 @@
 use tower_chat_history::{
     BoxError, InConversation, Message, Reply, Role, TurnInput,
-    adapt::{AdaptRequest, CallFacts, CallScope, Draft, ModelRequest, OpenRequest, Prompt, Read, ReadResponse},
+    adapt::{AdaptRequest, CallFacts, CallScope, Draft, ModelRequest, OpenedRequest, Prompt, Reading, ReadResponse},
     store::Usage,
 };
 
@@ -32,14 +32,14 @@ impl AdaptRequest<InConversation<Ask>> for AskAdapter {
     type Request = Ask;
     type Draft = AskDraft;
 
-    async fn open(&self, call: InConversation<Ask>) -> Result<OpenRequest<AskDraft, Ask>, BoxError> {
+    async fn open(&self, call: InConversation<Ask>) -> Result<OpenedRequest<AskDraft, Ask>, BoxError> {
         let (scope, ask) = call.into_parts();
-        let CallScope::Conversation(id, options) = scope else { return Ok(OpenRequest::PassThrough(ask)) };
+        let CallScope::Conversation(id, options) = scope else { return Ok(OpenedRequest::PassThrough(ask)) };
         let mut turn = TurnInput::new(id, [Message::user(&ask.question)]).options(options);
         turn.request.model = Some(ask.model.clone());
         turn.request.head = vec![Message::system(&ask.instructions)];
         turn.request.max_output = ask.max_tokens;
-        Ok(OpenRequest::Turn(turn, AskDraft(ask)))
+        Ok(OpenedRequest::Turn(turn, AskDraft(ask)))
     }
 }
 
@@ -63,9 +63,9 @@ impl ReadResponse<Answer> for AskAdapter {
         response
     }
 
-    async fn read(&self, response: Answer, _asked: CallFacts) -> Result<Read<Answer>, BoxError> {
+    async fn read(&self, response: Answer, _call: CallFacts) -> Result<Reading<Answer>, BoxError> {
         let mut reply = Reply::new(Message::assistant(&response.text));
         reply.usage = Some(Usage::new(response.input_tokens, response.output_tokens));
-        Ok(Read::whole(response, reply))
+        Ok(Reading::whole(response, reply))
     }
 }

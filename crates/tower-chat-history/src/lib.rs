@@ -32,8 +32,10 @@
 //! }
 //! ```
 //!
-//! To call a real model, use `tower-chat-history-openai`, or an [adapter](adapt) for your client. To keep conversations
-//! when the process ends, replace the [`MemoryStore`] with another [store](#other-crates).
+//! To call a real model with async-openai, add `tower-chat-history-openai` instead of this crate: it re-exports
+//! everything of this crate, and the stores. To call one with an HTTP client, enable the feature `http`. For any other
+//! client, write an [adapter](adapt). To keep conversations when the process ends, replace the [`MemoryStore`] with
+//! another [store](#other-crates).
 //!
 //! Calls need a tokio runtime with a timer. Before the runtime shuts down, [drain](Engine::drain) the layer's engine.
 //!
@@ -66,12 +68,13 @@
 //!
 //! | crate | contents |
 //! |---|---|
-//! | `tower-chat-history-openai` | the integration with async-openai |
-//! | `tower-chat-history-http` | the layer over `http::Request`, for HTTP clients and proxies without an SDK |
+//! | `tower-chat-history-openai` | the integration with async-openai, which re-exports this crate and the stores |
 //! | `tower-chat-history-sqlite` | a store in one file |
 //! | `tower-chat-history-postgres`, `tower-chat-history-redis` | stores for several processes; wrap them in a [`CachedStore`] |
+//! | `tower-chat-history-cli` | the program `chat-history`: lists, shows, exports, imports and erases conversations |
 //! | `tower-chat-history-test` | a mock model, and a store that fails on demand, for tests |
-//! | `tower-chat-history-context`, `tower-chat-history-core` | parts of this crate, for programs that only trim, and for stores |
+//! | `tower-chat-history-core` | the contract of stores, with a guide to write one |
+//! | `tower-chat-history-conformance` | tests for your own store or message format |
 //!
 //! # Features
 //!
@@ -80,9 +83,12 @@
 //! | feature | adds |
 //! |---|---|
 //! | `config` | options as data of serde, for a configuration file (`config`) |
-//! | `http` | extractors for the conversation id of an `http::Request` (`adapt::extract`) |
-//! | `otel` | metrics, and trace context in the headers of model calls ([telemetry]) |
+//! | `encryption` | encryption at rest around any store, with a data key for each person (`encryption::EncryptedStore`) |
+//! | `http` | the layer over `http::Request`, for HTTP clients and proxies without an SDK (`http::HttpHistory`), and extractors for the conversation id of such a request (`adapt::extract`) |
+//! | `otel` | metrics, and functions that write the trace context into the headers of model calls ([telemetry]) |
 //! | `recall` | [recall] by a search in the log (`recall::LogRecall`), by words and by meaning, and as a tool |
+//! | `transfer` | export and import of conversations as JSON lines, and import from other libraries (`transfer`) |
+//! | `transfer-sqlite` | `transfer`, and import from the SQLite files of LangChain, LangGraph and openai-agents |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

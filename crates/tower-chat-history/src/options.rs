@@ -193,19 +193,36 @@ impl Default for HistoryOptions {
 
 impl fmt::Debug for HistoryOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // All fields by name, so that none is missing here. An option with a secret must not show it.
+        let Self {
+            context,
+            policies,
+            summaries,
+            recall,
+            limits,
+            conversation_quota,
+            origin,
+            dialects,
+            telemetry,
+            store_timeout,
+            save_attempts,
+            stream_idle_timeout,
+            on_turn,
+        } = self;
         f.debug_struct("HistoryOptions")
-            .field("context", &self.context)
-            .field("policies", &self.policies)
-            .field("summaries", &self.summaries)
-            .field("recall", &self.recall)
-            .field("limits", &self.limits)
-            .field("conversation_quota", &self.conversation_quota)
-            .field("dialects", &self.dialects)
-            .field("telemetry", &self.telemetry)
-            .field("store_timeout", &self.store_timeout)
-            .field("save_attempts", &self.save_attempts)
-            .field("stream_idle_timeout", &self.stream_idle_timeout)
-            .field("on_turn", &self.on_turn.is_some())
+            .field("context", context)
+            .field("policies", policies)
+            .field("summaries", summaries)
+            .field("recall", recall)
+            .field("limits", limits)
+            .field("conversation_quota", conversation_quota)
+            .field("origin", origin)
+            .field("dialects", dialects)
+            .field("telemetry", telemetry)
+            .field("store_timeout", store_timeout)
+            .field("save_attempts", save_attempts)
+            .field("stream_idle_timeout", stream_idle_timeout)
+            .field("on_turn", &on_turn.is_some())
             .finish()
     }
 }
@@ -324,15 +341,18 @@ impl From<ContextBudget> for ContextOptions {
 
 impl fmt::Debug for ContextOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // All fields by name, so that none is missing here.
+        let Self { budget, watermarks, clear_results, trimmer, token_counter, load_limit, profile, summary_format } =
+            self;
         f.debug_struct("ContextOptions")
-            .field("budget", &self.budget)
-            .field("watermarks", &self.watermarks)
-            .field("clear_results", &self.clear_results)
-            .field("trimmer", &self.trimmer)
-            .field("token_counter", &self.token_counter)
-            .field("load_limit", &self.load_limit)
-            .field("profile", &self.profile)
-            .field("summary_format", &self.summary_format)
+            .field("budget", budget)
+            .field("watermarks", watermarks)
+            .field("clear_results", clear_results)
+            .field("trimmer", trimmer)
+            .field("token_counter", token_counter)
+            .field("load_limit", load_limit)
+            .field("profile", profile)
+            .field("summary_format", summary_format)
             .finish()
     }
 }

@@ -7,9 +7,12 @@
 //! | [`OnConflict`] | another exchange was stored between load and save | [`Rebase`](OnConflict::Rebase) |
 //! | [`OnOpenTurn`] | a new question arrives while tool calls are unanswered | [`Supersede`](OnOpenTurn::Supersede) |
 //! | [`OnTranscriptMismatch`] | the messages that a caller resends do not match the log | [`Fail`](OnTranscriptMismatch::Fail) |
+//! | [`OnOtherDialect`] | exchanges are stored in another dialect than that of the call | [`Fail`](OnOtherDialect::Fail) |
 //! | [`OnLoadFailure`] | the history cannot be loaded | [`Fail`](OnLoadFailure::Fail) |
 //! | [`OnSaveFailure`] | a reply cannot be stored | [`Fail`](OnSaveFailure::Fail) |
 //! | [`OnInterruption`] | a stream ends early | [`Discard`](OnInterruption::Discard) |
+//! | [`DetachLimits`] | [`OnInterruption::Detach`] is set: the most streams that are read to their end, and for how long | 1,024 in total, 4 per conversation, 10 minutes each |
+//! | [`QueueLimits`] | [`OnConflict::Serialize`] is set: the most calls that wait in a conversation's queue, and for how long | 16 calls, 60 seconds |
 
 use std::time::Duration;
 

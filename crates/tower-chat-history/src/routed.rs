@@ -1,4 +1,9 @@
 //! A store that routes each conversation to one of several stores.
+//!
+//! # Decisions
+//!
+//! - **A fork stays within one store.** A closure returns a handle, and two handles don't tell if they are of one
+//!   store.
 
 use std::{cmp::Ordering, collections::HashSet, fmt};
 

@@ -52,7 +52,7 @@ const KINDS: &[(&str, Kind)] = &[
         let exchange = Arc::make_mut(&mut append.exchange);
         exchange.model = Some("m".repeat(1_000));
         exchange.finish_reason = Some("stop".into());
-        exchange.tokens = Some(TokenCounts { counter: "c".repeat(100), counts: vec![1, 2] });
+        exchange.tokens = Some(TokenCounts { counter: "c".repeat(100).into(), counts: vec![1, 2] });
         exchange.share_counts();
         (id(n), append)
     }),

@@ -13,7 +13,8 @@ use opentelemetry_sdk::{
 use tower::{BoxError, ServiceBuilder, ServiceExt as _, service_fn};
 use tower_chat_history::{
     ChatHistoryLayer, MemoryStore,
-    http::{CONVERSATION_ID, HistoryBody, HttpHistory, TraceContextLayer},
+    http::{CONVERSATION_ID, HistoryBody, HttpHistory},
+    telemetry::inject_headers,
 };
 use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -36,7 +37,11 @@ async fn requests_are_in_the_trace_of_their_turn() {
         }
     });
     let history = ChatHistoryLayer::new(MemoryStore::new(), HttpHistory::new());
-    let chat = ServiceBuilder::new().layer(history).layer(TraceContextLayer::new()).service(client);
+    let with_context = |mut request: Request<HistoryBody>| {
+        inject_headers(request.headers_mut());
+        request
+    };
+    let chat = ServiceBuilder::new().layer(history).map_request(with_context).service(client);
     let request =
         |path: &str| Request::post(path).header(CONVERSATION_ID, "acme").header("traceparent", "the caller's");
     let ask = r#"{"model":"m","messages":[{"role":"user","content":"u"}]}"#.to_owned();

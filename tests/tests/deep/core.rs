@@ -25,7 +25,7 @@ pub(crate) const CASES: &[Case] = cases![
 
 fn a_message_is_read_and_changed() {
     for message in messages().into_iter().chain(tool_round()) {
-        let _ = (message.text(), message.content(), format!("{message:?}"), message.is_blank_reply());
+        let _ = (message.text(), message.content(), format!("{message:?}"), message.is_blank());
         assert_eq!(Message::from_json(message.json()).unwrap(), message);
         assert_eq!(serde_json::from_str::<Message>(message.json()).unwrap(), message);
         assert_eq!(serde_json::to_string(&message).unwrap(), message.json());

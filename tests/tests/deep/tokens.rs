@@ -3,7 +3,8 @@
 use tower_chat_history::{
     Message,
     tokens::{
-        ByteEstimate, Cached, LangChainEstimate, MessageCount, PerMessage, RequestTokens, TokenCounter, tokens_of,
+        ByteEstimate, CachedCounter, LangChainEstimate, MessageCount, PerMessage, RequestTokens, TokenCounter,
+        tokens_of,
     },
     trim::{Trim, fit_messages, trim_messages},
     view::View,
@@ -31,7 +32,7 @@ fn langchain_s_estimate_counts() {
 }
 
 fn the_estimate_by_bytes_counts() {
-    count(&Cached::new(ByteEstimate::new()));
+    count(&CachedCounter::new(ByteEstimate::new()));
 }
 
 fn tiktoken_counts() {

@@ -12,7 +12,7 @@ use tower::Layer as _;
 use tower_chat_history::{
     BoxError, CallOptions, ContextOptions, ConversationId, Exchange, ExchangeId, HistoryOptions, HistoryStore as _,
     HistoryStoreExt as _, InConversation, Message, Policies, TurnInput,
-    adapt::{AdaptRequest as _, Draft as _, OpenRequest, Prompt},
+    adapt::{AdaptRequest as _, Draft as _, OpenedRequest, Prompt},
     budget::Watermarks,
     policy::{DetachLimits, OnInterruption, OnLoadFailure, OnOpenTurn},
     store::{Append, CompactionVersion, Cut, Cuts, Expect, Load, Profile, Recorded, Seq, Summary},
@@ -166,7 +166,7 @@ async fn values(shown: &ShownTexts, storage: &Storage, chat: &Chat, id: &Convers
     shown.debug(&other);
     let opened = OpenAi::new().open(InConversation::new(id.clone(), secret_request(&question()))).await.unwrap();
     shown.debug(&opened);
-    let OpenRequest::Turn(input, draft) = opened else { panic!("not a turn") };
+    let OpenedRequest::Turn(input, draft) = opened else { panic!("not a turn") };
     shown.debug(&draft);
     shown.debug(&draft.complete(Prompt::new(&messages[..2])).unwrap());
     let turn = chat.engine().begin(input).await.unwrap();
@@ -177,10 +177,8 @@ async fn values(shown: &ShownTexts, storage: &Storage, chat: &Chat, id: &Convers
     shown.debug(&turn.commit(reply).await.unwrap());
 
     chat.llm.replies().push(secret_reply());
-    let call = chat.layer().layer(chat.llm.unary());
-    let call = tower::Service::call(&mut { call }, InConversation::new(id.clone(), secret_request(&question())));
-    shown.debug(&call);
-    call.await.unwrap();
+    let mut service = chat.layer().layer(chat.llm.unary());
+    tower::Service::call(&mut service, InConversation::new(id.clone(), secret_request(&question()))).await.unwrap();
 }
 
 /// A summarizer that returns the text of the conversation, as the summary or as an error.

@@ -6,14 +6,11 @@ use tower_chat_history_core::{
     Erase as EraseStore, EraseError, Erasure, Prefix, Receipt, Removed, Scrubbed, erase_quotes,
 };
 
-use super::write_receipt;
 use crate::{
     args::Erase,
-    interrupt::Interrupt,
-    outcome::{Failure, Outcome},
-    progress::Progress,
+    outcome::{Failure, Outcome, write_receipt},
     store::ManagedStore,
-    terminal::{count, escaped, size},
+    terminal::{Interrupt, Progress, count, escaped, size},
 };
 
 /// The most conversations in which quotes are looked for at once.
@@ -33,26 +30,33 @@ pub(crate) async fn run(
         eprintln!("Nothing was erased. Add --yes to erase it.");
         return Ok(Outcome::Unconfirmed);
     }
+
     let mut interrupt = Interrupt::listen();
-    let receipt = match erased(store, under, &interrupt).await {
+    let receipt = match erase(store, under, &interrupt).await {
         Ok(receipt) => receipt.database(database),
         Err(error) => {
             write_receipt(out, &error.receipt.clone().database(database))?;
             return Err(Failure::Erase(error));
         }
     };
+
     let later = tokio::select! {
         biased;
         () = interrupt.requested() => Err(Failure::Interrupted),
         later = later_steps(store, args) => later,
     };
-    let (receipt, failed) = match later {
-        Ok((scrubbed, failed)) => (scrubbed.into_iter().fold(receipt, Receipt::scrubbed), failed),
+    let (scrubbed, failed) = match later {
+        Ok(later) => later,
         Err(failure) => {
             // The conversations are erased anyway.
             write_receipt(out, &receipt)?;
             return Err(failure);
         }
+    };
+
+    let receipt = match scrubbed {
+        Some(scrubbed) => receipt.scrubbed(scrubbed),
+        None => receipt,
     };
     write_receipt(out, &receipt)?;
     if receipt.removed.total().is_nothing() {
@@ -71,7 +75,7 @@ pub(crate) async fn run(
 /// conversations that may still have quotes.
 async fn later_steps(store: &dyn ManagedStore, args: &Erase) -> Result<(Option<Scrubbed>, u64), Failure> {
     let failed = match &args.quotes_under {
-        Some(under) => without_quotes(store, under).await?,
+        Some(under) => remove_quotes(store, under).await?,
         None => 0,
     };
     if !args.scrub {
@@ -84,34 +88,39 @@ async fn later_steps(store: &dyn ManagedStore, args: &Erase) -> Result<(Option<S
 
 /// Removes what the conversations under a prefix quote of others. Returns the number of conversations where this
 /// failed.
-async fn without_quotes(store: &dyn ManagedStore, under: &Prefix) -> Result<u64, Failure> {
+async fn remove_quotes(store: &dyn ManagedStore, under: &Prefix) -> Result<u64, Failure> {
     let progress = Progress::spinner();
-    let (mut after, mut examined, mut changed, mut failed) = (None, 0, 0, 0);
+    let mut after = None;
+    let mut examined = 0;
+    let mut changed = 0;
+    let mut failed = 0;
     loop {
         let run = erase_quotes(store, under, after.as_ref(), QUOTES_PAGE).await.map_err(Failure::Quotes)?;
         if let Some(failure) = run.first_failure.filter(|_| failed == 0) {
             eprintln!("{}: {}", failure.id, escaped(&failure.error.to_string()));
         }
-        (examined, changed, failed) = (examined + run.examined, changed + run.changed, failed + run.failed);
+        examined += run.examined;
+        changed += run.changed;
+        failed += run.failed;
         progress.say(format!("looked for quotes in {}", count(examined, "conversation", "conversations")));
         after = run.next;
         if after.is_none() {
-            drop(progress);
-            let examined = count(examined, "conversation", "conversations");
-            eprintln!("Removed quotes from {changed} of {examined}.");
-            if failed > 0 {
-                eprintln!(
-                    "{} not be read, and may still have quotes.",
-                    count(failed, "conversation could", "conversations could")
-                );
-            }
-            return Ok(failed);
+            break;
         }
     }
+    drop(progress);
+
+    let examined = count(examined, "conversation", "conversations");
+    eprintln!("Removed quotes from {changed} of {examined}.");
+    if failed > 0 {
+        let unread = count(failed, "conversation could", "conversations could");
+        eprintln!("{unread} not be read, and may still have quotes.");
+    }
+    Ok(failed)
 }
 
 /// Erases everything under the prefix, unless the user interrupts it. Then the receipt says what was erased before.
-async fn erased(store: &dyn EraseStore, under: Prefix, interrupt: &Interrupt) -> Result<Receipt, EraseError> {
+async fn erase(store: &dyn EraseStore, under: Prefix, interrupt: &Interrupt) -> Result<Receipt, EraseError> {
     let progress = Progress::spinner();
     let mut erasure = Erasure::begin(store, under).await?;
     while erasure.step().await? && !interrupt.is_requested() {

@@ -5,12 +5,10 @@ use std::io::Write;
 use serde::Serialize;
 use tower_chat_history_core::{ByStore, Erase, Expiry, ExpiryRule, Prefix, Timestamp};
 
-use super::write_receipt;
 use crate::{
     args::Expire,
-    outcome::{Failure, Outcome},
-    progress::Progress,
-    terminal::{count, escaped},
+    outcome::{Failure, Outcome, write_receipt},
+    terminal::{Progress, count, escaped},
 };
 
 /// The number of conversations per run.
@@ -42,6 +40,7 @@ pub(crate) async fn run(store: &dyn Erase, args: &Expire, out: &mut (dyn Write +
         // The command line requires one of them.
         (None, None) => ExpiryRule::Never,
     };
+
     let now = Timestamp::now();
     let mut receipt = Receipt {
         under: under.clone(),
@@ -56,6 +55,7 @@ pub(crate) async fn run(store: &dyn Erase, args: &Expire, out: &mut (dyn Write +
         removed: ByStore::default(),
         dry_run: args.dry_run,
     };
+
     let expiry = Expiry::new().under(under, rule);
     let progress = Progress::spinner();
     let mut from = None;
@@ -68,6 +68,7 @@ pub(crate) async fn run(store: &dyn Erase, args: &Expire, out: &mut (dyn Write +
             Ok(run) => (run, None),
             Err(error) => ((*error.run).clone(), Some(error)),
         };
+
         receipt.examined += run.examined;
         receipt.damaged += run.damaged;
         receipt.due += run.due;
@@ -78,12 +79,15 @@ pub(crate) async fn run(store: &dyn Erase, args: &Expire, out: &mut (dyn Write +
         receipt.removed += run.removed;
         receipt.ended_at = run.ended_at;
         from = run.next;
+
         progress.say(format!("{} looked at", count(receipt.examined, "conversation", "conversations")));
         if error.is_some() || from.is_none() {
             drop(progress);
             write_receipt(out, &receipt)?;
-            let is_done = receipt.damaged == 0 && receipt.failed == 0;
-            return error.map_or(Ok(Outcome::done_if(is_done)), |error| Err(Failure::Expire(error)));
+            return match error {
+                Some(error) => Err(Failure::Expire(error)),
+                None => Ok(Outcome::done_if(receipt.damaged == 0 && receipt.failed == 0)),
+            };
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use serde::Serialize;
 use tower_chat_history_core::{ConversationId, Erase, Labels, ListExt as _, Listed, Seq, Timestamp};
 
-use super::has_sealed_labels;
+use super::show::has_sealed_labels;
 use crate::{
     args::List,
     outcome::{Failure, Outcome},
@@ -31,7 +31,9 @@ struct Entry<'a> {
 }
 
 pub(crate) async fn run(store: &dyn Erase, args: &List, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
-    let (mut shown, mut damaged) = (0, 0);
+    let mut shown = 0;
+    let mut damaged = 0;
+
     if args.newest {
         let newest = store.newest(&args.prefix, args.limit, WALK).await?;
         damaged = newest.damaged;
@@ -66,6 +68,7 @@ pub(crate) async fn run(store: &dyn Erase, args: &List, out: &mut (dyn Write + S
             eprintln!("There are more. Continue with --after {after}, or set a larger --limit.");
         }
     }
+
     if damaged > 0 {
         eprintln!("{} damaged and left out.", terminal::count(damaged, "conversation is", "conversations are"));
     } else if shown == 0 && args.limit > 0 && !args.json {
@@ -90,14 +93,15 @@ fn write(listed: &Listed, is_json: bool, is_first: bool, out: &mut (dyn Write + 
     if is_first {
         writeln!(out, "{:<20}  {:>9}  {:>9}  CONVERSATION", "UPDATED", "EXCHANGES", "SIZE")?;
     }
-    let (updated, len) = (terminal::time(listed.updated_at), listed.revision.len());
+    let updated = terminal::time(listed.updated_at);
+    let len = listed.revision.len();
     write!(out, "{updated:<20}  {len:>9}  {:>9}  {}", terminal::size(listed.bytes), listed.id)?;
     if has_sealed_labels(listed) {
         return Ok(writeln!(out, "  (encrypted labels)")?);
     }
     for (name, value) in listed.labels.iter() {
-        let (name, value) = (terminal::in_one_line(name), terminal::in_one_line(value));
-        write!(out, "  {name}={}", terminal::shortened(&value, 60))?;
+        let value = terminal::in_one_line(value);
+        write!(out, "  {}={}", terminal::in_one_line(name), terminal::shortened(&value, 60))?;
     }
     Ok(writeln!(out)?)
 }

@@ -1,14 +1,13 @@
-//! `chat-history show`
+//! `chat-history show`, and the texts of exchanges for other commands.
 
 use std::io::Write;
 
-use tower_chat_history_core::{Erase, Listed, Message, Part, Recorded, Seq};
+use tower_chat_history_core::{ConversationId, Erase, Listed, Message, Part, Prefix, Recorded, Seq};
 
-use super::{describe, exchange, has_sealed_labels};
 use crate::{
     args::Show,
     outcome::{Failure, Outcome},
-    terminal::{self, count, in_one_line, shortened, wrapped},
+    terminal::{self, count, in_one_line, shortened, time, wrapped},
 };
 
 /// The number of exchanges that are read per call of the store.
@@ -17,17 +16,24 @@ const PAGE: usize = 64;
 /// The number of characters of a call or a result, unless they are shown in full.
 const SHORT: usize = 300;
 
+/// The least number of characters of encrypted labels. The version, the key id, the nonce and the tag of an encrypted
+/// text are that long.
+const MIN_SEALED_LABELS: usize = 66;
+
 pub(crate) async fn run(store: &dyn Erase, args: &Show, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
     let listed = describe(store, &args.id).await?;
     let style = Style { width: terminal::width(), is_long: args.long };
     write_head(&listed, style, out)?;
-    let (first, end) = (listed.revision.first(), listed.revision.next());
+
+    let first = listed.revision.first();
+    let end = listed.revision.next();
     let last = Seq::new(end.get().saturating_sub(args.last as u64)).max(first);
     let mut next = args.from.unwrap_or(if args.all { first } else { last }).max(first);
     if next > first && args.from.is_none() {
         let earlier = count(next.get() - first.get(), "earlier exchange", "earlier exchanges");
         writeln!(out, "\n({earlier}: --all shows the whole conversation)")?;
     }
+
     while next < end {
         let page = store.read(&args.id, next, PAGE).await?;
         // If the log was replaced or pruned in the meantime, the rest is not what the head describes.
@@ -60,7 +66,8 @@ impl Style {
 fn write_head(listed: &Listed, style: Style, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
     writeln!(out, "{}", listed.id)?;
     let exchanges = count(listed.revision.len(), "exchange", "exchanges");
-    let (created, updated) = (terminal::time(listed.created_at), terminal::time(listed.updated_at));
+    let created = time(listed.created_at);
+    let updated = time(listed.updated_at);
     writeln!(out, "{exchanges}, {}, created {created}, updated {updated}", terminal::size(listed.bytes))?;
     if has_sealed_labels(listed) {
         return Ok(writeln!(out, "(encrypted labels)")?);
@@ -72,7 +79,7 @@ fn write_head(listed: &Listed, style: Style, out: &mut (dyn Write + Send)) -> Re
 }
 
 fn write_exchange(recorded: &Recorded, style: Style, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
-    writeln!(out, "\n{}", exchange::title(recorded))?;
+    writeln!(out, "\n{}", title(recorded))?;
     let exchange = &recorded.exchange;
     if let Some(recalled) = &exchange.recalled {
         let is_sealed = exchange.sealed.is_some();
@@ -99,21 +106,68 @@ fn write_message(message: &Message, style: Style, out: &mut (dyn Write + Send)) 
         )?;
         return Ok(());
     }
+
     let mut lines = Vec::new();
     let mut name = String::new();
     message.parts(&mut |part| match part {
         Part::Name(text) => name = format!(" ({})", in_one_line(text)),
-        part => lines.extend(line(&part, style)),
+        part => lines.extend(part_text(&part, &|text| style.aside(text))),
     });
+
     writeln!(out, "{}{name}", in_one_line(message.role().as_str()))?;
     for line in lines {
-        writeln!(out, "{line}")?;
+        writeln!(out, "{}", wrapped(&line, "  ", style.width))?;
     }
     Ok(())
 }
 
-/// Returns the text of a part, or `None` if there is nothing to read.
-fn line(part: &Part<'_>, style: Style) -> Option<String> {
-    let text = exchange::part(part, &|text| style.aside(text))?;
-    Some(wrapped(&text, "  ", style.width))
+/// Returns the facts about a conversation.
+pub(super) async fn describe(store: &dyn Erase, id: &ConversationId) -> Result<Listed, Failure> {
+    if let Some(listed) = store.describe(id).await? {
+        return Ok(listed);
+    }
+    let has_others = !store.list(&Prefix::from(id), None, 1).await?.conversations.is_empty();
+    let id = id.to_string();
+    Err(if has_others { Failure::OnlyUnder(id) } else { Failure::NoConversation(id) })
+}
+
+/// Returns `true` if the labels are encrypted. A label of the user's own that has the same name is usually shorter, or
+/// has other characters.
+pub(super) fn has_sealed_labels(listed: &Listed) -> bool {
+    let Some(text) = listed.labels.as_sealed() else { return false };
+    text.len() >= MIN_SEALED_LABELS
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// Returns the line above an exchange.
+pub(super) fn title(recorded: &Recorded) -> String {
+    let exchange = &recorded.exchange;
+    let mut title = format!("── {} · {}", recorded.seq, time(exchange.at));
+    if let Some(model) = &exchange.model {
+        title += &format!(" · {}", in_one_line(model));
+    }
+    if let Some(usage) = exchange.usage {
+        title += &format!(" · {} → {} tokens", usage.input_tokens, usage.output_tokens);
+    }
+    if exchange.incomplete {
+        title += " · interrupted";
+    }
+    title
+}
+
+/// Returns the text of a part, or `None` if there is nothing to read. `aside` makes the form of what is not the
+/// conversation itself, such as arguments of calls. The text is not escaped.
+pub(super) fn part_text(part: &Part<'_>, aside: &dyn Fn(&str) -> String) -> Option<String> {
+    Some(match part {
+        Part::Text(text) | Part::Refusal(text) => text.to_string(),
+        Part::Reasoning(text) => format!("(reasoning) {}", aside(text)),
+        Part::Call(call) => format!("→ {}({}) [{}]", call.name(), aside(call.arguments()), call.id()),
+        Part::OtherCall { name, arguments } => format!("→ {name}({})", aside(arguments)),
+        Part::Result { call, text } => format!("← [{}] {}", call.as_str(), aside(text)),
+        Part::Media { kind, words: Some(words), .. } => format!("({kind}) {}", aside(words)),
+        Part::Media { kind, .. } => format!("({kind})"),
+        Part::Other { kind, text } => format!("({kind}) {}", aside(text)),
+        // Only the provider can read it.
+        _ => return None,
+    })
 }

@@ -5,19 +5,17 @@ use std::io::Write;
 use serde::Serialize;
 use tower_chat_history_core::{ByStore, Erase, Timestamp};
 
-use super::write_json;
 use crate::{
     args::Stats,
-    outcome::{Failure, Outcome},
-    progress::Progress,
-    terminal::{self, count, size},
+    outcome::{Failure, Outcome, write_json},
+    terminal::{self, Progress, count, size},
 };
 
 /// The number of conversations that are listed per call of the store.
 const PAGE: usize = 500;
 
 #[derive(Serialize)]
-struct Found {
+struct Totals {
     stores: ByStore,
     first_created_at: Option<Timestamp>,
     last_updated_at: Option<Timestamp>,
@@ -31,17 +29,20 @@ pub(crate) async fn run(store: &dyn Erase, args: &Stats, out: &mut (dyn Write + 
     let progress = Progress::spinner();
     progress.say("counting".into());
     let stores = store.count(&args.prefix).await?;
-    let mut found = Found { stores, first_created_at: None, last_updated_at: None, damaged: 0, foreign_keys: 0 };
-    let (mut after, mut walked) = (None, 0);
+    let mut totals = Totals { stores, first_created_at: None, last_updated_at: None, damaged: 0, foreign_keys: 0 };
+
+    let mut after = None;
+    let mut walked = 0;
     loop {
         let page = store.list(&args.prefix, after.as_ref(), PAGE).await?;
         walked += page.len() as u64;
-        found.damaged += page.damaged.len() as u64;
-        found.foreign_keys += page.foreign_keys;
+        totals.damaged += page.damaged.len() as u64;
+        totals.foreign_keys += page.foreign_keys;
         for listed in page.conversations {
-            let earlier = found.first_created_at.is_none_or(|first| listed.created_at < first);
-            found.first_created_at = if earlier { Some(listed.created_at) } else { found.first_created_at };
-            found.last_updated_at = found.last_updated_at.max(Some(listed.updated_at));
+            if totals.first_created_at.is_none_or(|first| listed.created_at < first) {
+                totals.first_created_at = Some(listed.created_at);
+            }
+            totals.last_updated_at = totals.last_updated_at.max(Some(listed.updated_at));
         }
         progress.say(count(walked, "conversation", "conversations"));
         after = page.next;
@@ -50,16 +51,17 @@ pub(crate) async fn run(store: &dyn Erase, args: &Stats, out: &mut (dyn Write + 
         }
     }
     drop(progress);
+
     if args.json {
-        write_json(out, &found)?;
+        write_json(out, &totals)?;
     } else {
-        write(&found, out)?;
+        write(&totals, out)?;
     }
     Ok(Outcome::Done)
 }
 
-fn write(found: &Found, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
-    for (store, stored) in found.stores.iter() {
+fn write(totals: &Totals, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
+    for (store, stored) in totals.stores.iter() {
         writeln!(out, "{store}")?;
         let rows = [
             ("conversations", stored.conversations),
@@ -73,12 +75,12 @@ fn write(found: &Found, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
         }
         writeln!(out, "  {:<16}{:>12}", "messages", size(stored.bytes))?;
     }
-    if let (Some(first), Some(last)) = (found.first_created_at, found.last_updated_at) {
+    if let (Some(first), Some(last)) = (totals.first_created_at, totals.last_updated_at) {
         writeln!(out, "first created {}, last updated {}", terminal::time(first), terminal::time(last))?;
     }
-    if found.damaged > 0 || found.foreign_keys > 0 {
-        let damaged = count(found.damaged, "damaged conversation", "damaged conversations");
-        writeln!(out, "{damaged}, {} not an id", count(found.foreign_keys, "key is", "keys are"))?;
+    if totals.damaged > 0 || totals.foreign_keys > 0 {
+        let damaged = count(totals.damaged, "damaged conversation", "damaged conversations");
+        writeln!(out, "{damaged}, {} not an id", count(totals.foreign_keys, "key is", "keys are"))?;
     }
     Ok(())
 }

@@ -7,8 +7,7 @@ use tower_chat_history_core::{ConversationId, Cuts, Erase, Listed, Load, LoadLim
 use crate::{
     args::Verify,
     outcome::{Failure, Outcome},
-    progress::Progress,
-    terminal::count,
+    terminal::{Progress, count},
 };
 
 /// The number of conversations or exchanges that are read per call of the store.
@@ -16,7 +15,7 @@ const PAGE: usize = 64;
 
 /// The numbers of a check.
 #[derive(Default)]
-struct Checked {
+struct Counts {
     conversations: u64,
     exchanges: u64,
     damaged: u64,
@@ -28,22 +27,22 @@ struct Checked {
 
 pub(crate) async fn run(store: &dyn Erase, args: &Verify, out: &mut (dyn Write + Send)) -> Result<Outcome, Failure> {
     let progress = Progress::spinner();
-    let mut checked = Checked::default();
+    let mut counts = Counts::default();
     let mut after = None;
     loop {
         let page = store.list(&args.prefix, after.as_ref(), PAGE).await?;
-        checked.foreign_keys += page.foreign_keys;
+        counts.foreign_keys += page.foreign_keys;
         after = page.next.clone();
         for entry in page.into_entries() {
             match entry {
                 Ok(listed) => {
-                    exchanges(store, &listed, &mut checked, out).await?;
-                    compactions(store, &listed, args, &mut checked, out).await?;
+                    exchanges(store, &listed, &mut counts, out).await?;
+                    compactions(store, &listed, args, &mut counts, out).await?;
                 }
-                Err(damaged) => report(&damaged.id, &damaged.error.to_string(), &mut checked, out)?,
+                Err(damaged) => report(&damaged.id, &damaged.error.to_string(), &mut counts, out)?,
             }
-            checked.conversations += 1;
-            progress.say(summary(&checked));
+            counts.conversations += 1;
+            progress.say(summary(&counts));
         }
         if after.is_none() {
             break;
@@ -51,33 +50,29 @@ pub(crate) async fn run(store: &dyn Erase, args: &Verify, out: &mut (dyn Write +
     }
     drop(progress);
     out.flush()?;
-    let damaged = match checked.damaged {
+
+    let damaged = match counts.damaged {
         0 => "Nothing is damaged.".into(),
         damaged => format!("{} damaged.", count(damaged, "part is", "parts are")),
     };
-    eprintln!("Read {}. {damaged}", summary(&checked));
-    if checked.encrypted > 0 {
-        let encrypted = count(checked.encrypted, "exchange is encrypted", "exchanges are encrypted");
+    eprintln!("Read {}. {damaged}", summary(&counts));
+    if counts.encrypted > 0 {
+        let encrypted = count(counts.encrypted, "exchange is encrypted", "exchanges are encrypted");
         eprintln!("{encrypted}, and the content was not checked.");
     }
-    if checked.foreign_keys > 0 {
-        eprintln!("{} not an id of a conversation.", count(checked.foreign_keys, "key is", "keys are"));
+    if counts.foreign_keys > 0 {
+        eprintln!("{} not an id of a conversation.", count(counts.foreign_keys, "key is", "keys are"));
     }
-    Ok(Outcome::done_if(checked.damaged == 0 && checked.foreign_keys == 0))
+    Ok(Outcome::done_if(counts.damaged == 0 && counts.foreign_keys == 0))
 }
 
-fn summary(checked: &Checked) -> String {
-    let conversations = count(checked.conversations, "conversation", "conversations");
-    format!("{conversations} with {}", count(checked.exchanges, "exchange", "exchanges"))
+fn summary(counts: &Counts) -> String {
+    let conversations = count(counts.conversations, "conversation", "conversations");
+    format!("{conversations} with {}", count(counts.exchanges, "exchange", "exchanges"))
 }
 
-fn report(
-    id: &ConversationId,
-    damage: &str,
-    checked: &mut Checked,
-    out: &mut (dyn Write + Send),
-) -> Result<(), Failure> {
-    checked.damaged += 1;
+fn report(id: &ConversationId, damage: &str, counts: &mut Counts, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
+    counts.damaged += 1;
     Ok(writeln!(out, "{id}: {damage}")?)
 }
 
@@ -85,10 +80,11 @@ fn report(
 async fn exchanges(
     store: &dyn Erase,
     listed: &Listed,
-    checked: &mut Checked,
+    counts: &mut Counts,
     out: &mut (dyn Write + Send),
 ) -> Result<(), Failure> {
-    let (mut next, end) = (listed.revision.first(), listed.revision.next());
+    let mut next = listed.revision.first();
+    let end = listed.revision.next();
     let mut limit = PAGE;
     while next < end {
         let page = match store.read(&listed.id, next, limit).await {
@@ -97,29 +93,31 @@ async fn exchanges(
                 continue;
             }
             Err(error @ StoreError::Corrupt { .. }) => {
-                report(&listed.id, &error.to_string(), checked, out)?;
+                report(&listed.id, &error.to_string(), counts, out)?;
                 next = next.next();
                 limit = PAGE;
                 continue;
             }
             page => page?,
         };
+
         let is_same = page.revision.is_some_and(|now| now.incarnation() == listed.revision.incarnation());
         let first = page.revision.map_or(next, |now| now.first());
         if !is_same || first > next {
             // It was edited in the meantime, so its rest is not the listed one.
             return Ok(());
         }
+
         for recorded in &page.exchanges {
             if recorded.seq != next {
                 break;
             }
             next = next.next();
-            checked.exchanges += 1;
-            checked.encrypted += u64::from(recorded.exchange.sealed.is_some());
+            counts.exchanges += 1;
+            counts.encrypted += u64::from(recorded.exchange.sealed.is_some());
         }
         if page.exchanges.first().is_none_or(|first| first.seq >= next) {
-            report(&listed.id, &format!("exchange {next} is missing"), checked, out)?;
+            report(&listed.id, &format!("exchange {next} is missing"), counts, out)?;
             next = page.exchanges.first().map_or(end, |first| first.seq);
         }
     }
@@ -130,14 +128,14 @@ async fn compactions(
     store: &dyn Erase,
     listed: &Listed,
     args: &Verify,
-    checked: &mut Checked,
+    counts: &mut Counts,
     out: &mut (dyn Write + Send),
 ) -> Result<(), Failure> {
     let smallest = LoadLimit::new(1, 1).unwrap_or_default();
     for profile in &args.profiles {
         let loaded = store.load(&listed.id, Load::new().profile(profile.clone()).limit(smallest)).await;
         match loaded.and_then(|loaded| read_cuts(&listed.id, profile, &loaded)) {
-            Err(error @ StoreError::CorruptCompaction { .. }) => report(&listed.id, &error.to_string(), checked, out)?,
+            Err(error @ StoreError::CorruptCompaction { .. }) => report(&listed.id, &error.to_string(), counts, out)?,
             // The exchange was reported.
             Ok(()) | Err(StoreError::Corrupt { .. }) => {}
             Err(error) => return Err(error.into()),

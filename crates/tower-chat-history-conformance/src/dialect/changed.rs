@@ -24,7 +24,7 @@ pub fn answering_keeps_the_given_results(samples: &Samples) {
             let left = samples.read(&changed);
             assert_eq!(left.answers(), kept, "{json}");
             assert_eq!(said(&left), said(message), "{json}");
-            assert!(!left.is_blank_reply(), "nothing is left: {json}");
+            assert!(!left.is_blank(), "nothing is left: {json}");
             let role = if kept.is_empty() { &Role::User } else { message.role() };
             assert_eq!(left.role(), role, "{json}");
             if kept == answers {
@@ -130,7 +130,7 @@ pub fn unbound_elements_keep_calls_results_and_texts(samples: &Samples) {
 
         let unbound = samples.read(&changed);
         assert!(!unbound.bound().can_be_removed(), "it is bound: {json}");
-        assert!(!unbound.is_blank_reply(), "nothing is left: {json}");
+        assert!(!unbound.is_blank(), "nothing is left: {json}");
         same_sayings(&unbound, message);
         assert_eq!(unbound.unbound().map(Message::json), Some(unbound.json()), "{json}");
     }
@@ -154,7 +154,7 @@ pub fn elements_unbound_from_their_prompt_keep_what_is_bound_to_their_origin(sam
         let unbound = samples.read(&changed);
         assert!(!unbound.bound().to_prefix, "it is bound to a prompt: {json}");
         assert_eq!(unbound.index().restarts, restarts, "{json}");
-        assert!(!unbound.is_blank_reply(), "nothing is left: {json}");
+        assert!(!unbound.is_blank(), "nothing is left: {json}");
         same_sayings(&unbound, message);
         let left = unbound.unbound().map(|message| message.json().to_owned());
         assert_eq!(left, without_all, "{json}");
@@ -184,7 +184,7 @@ pub fn settled_elements_have_the_given_calls_and_results_of_the_server(samples: 
             let left = samples.read(&settled);
             assert_eq!(&left.index().server_calls[..], calls, "{json}");
             assert_eq!(&left.index().server_results[..], results, "{json}");
-            assert!(!left.is_blank_reply(), "nothing is left: {json}");
+            assert!(!left.is_blank(), "nothing is left: {json}");
             same_sayings(&left, &message);
         }
     }
@@ -198,7 +198,7 @@ pub fn sendable_elements_are_not_rewritten_again(samples: &Samples) {
         assert_eq!(samples.dialect.sendable(message), changed, "{json}");
         let sendable = samples.read(&changed);
         assert!(!sendable.index().is_rewritten, "it is rewritten again: {json}");
-        assert_eq!(sendable.is_blank_reply(), message.is_blank_reply(), "{json}");
+        assert_eq!(sendable.is_blank(), message.is_blank(), "{json}");
         assert_eq!(sendable.bound(), message.bound(), "{json}");
         same_sayings(&sendable, message);
         assert_eq!(samples.dialect.sendable(&sendable), changed, "{json}");

@@ -35,7 +35,7 @@ pub fn elements_of_unknown_kinds_are_read(samples: &Samples) {
         assert!(matches!(message.role(), Role::Other(_)), "its role is not `Other`: {sample}");
         assert_eq!(message.tool_calls().len(), 0, "{sample}");
         assert_eq!(message.answers().len(), 0, "{sample}");
-        assert!(!message.is_blank_reply(), "it says nothing: {sample}");
+        assert!(!message.is_blank(), "it says nothing: {sample}");
     }
 }
 
@@ -140,7 +140,7 @@ pub fn part_kinds_of_the_index_are_those_of_the_parts(samples: &Samples) {
 
 /// An element that says nothing has no call, no result, and no text except white space.
 pub fn an_element_that_says_nothing_has_nothing_to_say(samples: &Samples) {
-    for message in samples.messages().iter().filter(|message| message.is_blank_reply()) {
+    for message in samples.messages().iter().filter(|message| message.is_blank()) {
         let is_said = parts(message).iter().any(|part| match part {
             Part::Text(text) | Part::Refusal(text) => !text.trim().is_empty(),
             Part::Call(_) | Part::Result { .. } => true,

@@ -144,7 +144,7 @@ pub async fn every_field_comes_back(fixture: &dyn Fixture) {
     );
     let empty = with!(
         turn_of("empty"),
-        tokens: Some(TokenCounts { counter: String::new(), counts: vec![] }),
+        tokens: Some(TokenCounts { counter: "".into(), counts: vec![] }),
         model: Some(String::new()),
         finish_reason: Some(String::new()),
         usage: Some(Usage::default()),
@@ -333,7 +333,7 @@ pub(super) fn made_after(text: &str) -> Exchange {
         reader: Some(Digest::of(b"reader")),
         tokens: Some(u64::from(u32::MAX)),
     );
-    with!(turn_of(text), provenance: Some(Box::new(provenance)))
+    with!(turn_of(text), provenance: Some(provenance))
 }
 
 /// A provenance is returned unchanged.

@@ -328,7 +328,7 @@ pub async fn a_repeat_of_a_deleted_first_turn_is_refused(fixture: &dyn Fixture) 
     let chat = Chat::new(fixture).await;
     let epoch = chat.epoch().await;
     let first = turn_of("first");
-    // All conversations may have been barred in the meantime.
+    // An erasure of all conversations may have been recorded in the meantime.
     let _ = landed(chat.append_since(epoch, Expect::Absent, first.clone()).await);
     chat.delete().await;
     assert_gone(chat.append_since(epoch, Expect::Absent, first).await);

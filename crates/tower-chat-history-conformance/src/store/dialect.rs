@@ -209,7 +209,7 @@ fn whole(text: &str, continues: Option<Seq>) -> Exchange {
         usage: Some(with!(Usage::new(2, 3), cached_input_tokens: Some(1))),
         incomplete: true,
         recalled: Some(with!(recalled, message: element(r#"["u", "<recalled>"]"#), tokens: Some(9))),
-        provenance: Some(Box::new(Provenance::new(7, positions, digests, origin))),
+        provenance: Some(Provenance::new(7, positions, digests, origin)),
     )
 }
 

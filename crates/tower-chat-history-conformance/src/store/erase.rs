@@ -171,7 +171,7 @@ pub async fn a_scrub_leaves_conversations_in_place(fixture: &dyn Fixture) {
     chats[0].add_turns(1).await;
 }
 
-/// Erased conversations are not there after the storage is opened again, and a bar is remembered.
+/// Erased conversations are not there after the storage is opened again, and a recorded erasure is remembered.
 pub async fn erasures_persist(fixture: &dyn Fixture) {
     Chat::durable(fixture).await;
     let owned = Owned::new(fixture).await;
@@ -236,7 +236,7 @@ pub async fn all_first_turns_are_refused(fixture: &dyn Fixture) {
     assert_later(&chats[0].0, chats[0].1).await;
 }
 
-/// A bar removes nothing, and calls that name an incarnation go on.
+/// To record an erasure removes nothing, and calls that name an incarnation go on.
 pub async fn a_bar_removes_nothing(fixture: &dyn Fixture) {
     let owned = Owned::new(fixture).await;
     let under = owned.under(&["acme"]);

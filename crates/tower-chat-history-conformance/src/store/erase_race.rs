@@ -9,7 +9,7 @@ fn four(owned: &Owned) -> [Chat; 4] {
     ["a", "b", "c", "d"].map(|end| owned.chat(&["acme", end]))
 }
 
-/// First turns that began before the bar leave nothing, however late they are.
+/// First turns that began before the erasure was recorded leave nothing, however late they are.
 pub async fn first_turns_from_before_leave_nothing(fixture: &dyn Fixture) {
     let owned = Owned::new(fixture).await;
     let other = owned.reopened(fixture).await;

@@ -493,7 +493,7 @@ pub async fn dropped_labels_are_stored_or_not(fixture: &dyn Fixture) {
         chat.add_turns(1).await;
         let incarnation = chat.incarnation().await;
         abandon(owned.set_title(&chat, incarnation, UNLABELED, "dropped"), polls).await;
-        // The next call settles it.
+        // The next call tells which.
         let (title, version) = match owned.set_title(&chat, incarnation, UNLABELED, "next").await.unwrap() {
             LabelsOutcome::Stored(version) => ("next", version),
             LabelsOutcome::Kept(labels, version) => {

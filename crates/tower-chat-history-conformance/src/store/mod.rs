@@ -72,11 +72,11 @@
 //! For other test harnesses, [`behaviors`] returns the same behaviors as a list of names and functions.
 //!
 //! Each behavior uses its own conversations, so all of them may run at the same time on one storage. The storage may be
-//! in use, and nothing of others is removed. One behavior [bars] all conversations: the storage then refuses the first
-//! turns that began before, also those of others.
+//! in use, and nothing of others is removed. One behavior [records] an erasure of all conversations: the storage then
+//! refuses the first turns that began before, also those of others.
 //!
 //! [`HistoryStore`]: tower_chat_history_core::HistoryStore
-//! [bars]: tower_chat_history_core::Erase::bar
+//! [records]: tower_chat_history_core::Erase::bar
 
 mod fixture;
 mod list;

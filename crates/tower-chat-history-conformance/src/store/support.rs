@@ -485,11 +485,12 @@ pub(super) fn assert_unknown(result: Result<Appended, StoreError>, position: u64
 
 /// The number of times that a behavior tries a first turn that must not be refused.
 ///
-/// Another behavior that uses the same storage bars all conversations, so one of the attempts may be refused.
+/// Another behavior that uses the same storage records an erasure of all conversations, so one of the attempts may be
+/// refused.
 const ATTEMPTS: usize = 20;
 
-/// Repeats a part of a behavior that must succeed, unless all conversations were barred in the meantime. The part
-/// returns `None` if a first turn was refused with `Gone`.
+/// Repeats a part of a behavior that must succeed, unless an erasure of all conversations was recorded in the meantime.
+/// The part returns `None` if a first turn was refused with `Gone`.
 pub(super) async fn must_land<T, F: Future<Output = Option<T>> + Send>(mut part: impl FnMut() -> F + Send) -> T {
     for _ in 0..ATTEMPTS {
         if let Some(done) = part().await {

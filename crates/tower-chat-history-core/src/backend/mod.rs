@@ -25,5 +25,5 @@ pub use self::{
     erasures::Erasures,
     key_range::KeyRange,
     record::{ExchangeRecords, RecordError},
-    scan::{PruneScan, Scan, WindowScan},
+    scan::{PruneScan, WindowScan},
 };

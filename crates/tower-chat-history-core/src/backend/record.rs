@@ -3,15 +3,20 @@
 //! Every store that writes to a disk or a network uses this form, so a log can be moved from one store to another.
 //! Store it as text and not in a JSON column: databases reorder the keys of JSON columns, and some reject `\u0000`.
 //!
-//! A record begins with its version number: it is the first member of an object, or the first element of an array. Before release 0.1.0, a version may change in place. From 0.1.0 on, a
-//! changed form gets the next number and its own reader, and the readers and frozen test samples of older versions
-//! stay.
+//! A record begins with its version number: it is the first member of an object, or the first element of an array.
+//! Before release 0.1.0, a version may change in place. From 0.1.0 on, a changed form gets the next number and its own
+//! reader, and the readers and frozen test samples of older versions stay.
 
 mod cuts;
 mod exchange;
 mod provenance;
 
-use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error as _, IgnoredAny, SeqAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
 pub use self::exchange::ExchangeRecords;
@@ -50,6 +55,31 @@ impl<'de> Deserialize<'de> for Version {
 #[derive(Deserialize)]
 struct Versioned {
     v: Version,
+}
+
+/// The version at the beginning of an array. The other places are checked and forgotten.
+struct FirstPlace(Version);
+
+impl<'de> Deserialize<'de> for FirstPlace {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PlacesVisitor;
+
+        impl<'de> Visitor<'de> for PlacesVisitor {
+            type Value = FirstPlace;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array that begins with a version")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut places: A) -> Result<FirstPlace, A::Error> {
+                let version = places.next_element()?.ok_or_else(|| A::Error::invalid_length(0, &self))?;
+                while places.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(FirstPlace(version))
+            }
+        }
+
+        deserializer.deserialize_seq(PlacesVisitor)
+    }
 }
 
 /// Returns the message with this JSON. It has no index if the dialect is unknown.
@@ -134,12 +164,9 @@ fn read<T>(record: &str, readers: &[Reader<T>]) -> Result<T, RecordError> {
 
 /// Returns the version of a record: an object has it by name, and an array begins with it.
 fn version(record: &str) -> Result<Version, serde_json::Error> {
-    if let Ok(places) = serde_json::from_str::<Vec<&RawValue>>(record)
-        && let Some(first) = places.first()
-    {
-        return serde_json::from_str(first.get());
+    if let Ok(FirstPlace(version)) = serde_json::from_str(record) {
+        return Ok(version);
     }
-
     serde_json::from_str(record).map(|Versioned { v }| v)
 }
 

@@ -1,18 +1,11 @@
 //! The positions at which a bounded window and a pruned log begin.
 
+use std::ops::ControlFlow;
+
 use crate::{
     seq::Seq,
     store::{LoadLimit, PruneTo},
 };
-
-/// The answer of a [`WindowScan`] or a [`PruneScan`] to an offered exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scan {
-    /// The exchange may be a part of the result. Offer the exchange before it.
-    More,
-    /// The result starts after this exchange. Offer no more exchanges.
-    Stop,
-}
 
 /// Returns the number of messages that an exchange of `messages` counts as under a limit.
 ///
@@ -23,17 +16,17 @@ const fn at_least_one(messages: usize) -> usize {
 
 /// Walks a window backward from its newest exchange, and finds the position at which a [`LoadLimit`] lets it start.
 ///
-/// A store offers one exchange after the other, newest first, and stops reading at [`Scan::Stop`]. All stores that use
-/// it cut at the same position. They read at most one exchange beyond the limit. If the newest turn exceeds the limit,
-/// they read this turn.
+/// A store offers one exchange after the other, newest first, and stops reading when the scan
+/// [breaks](ControlFlow::Break). All stores that use it cut at the same position. They read at most one exchange beyond
+/// the limit. If the newest turn exceeds the limit, they read this turn.
 ///
 /// ```
-/// use tower_chat_history_core::{LoadLimit, Seq, backend::{Scan, WindowScan}};
+/// use tower_chat_history_core::{LoadLimit, Seq, backend::WindowScan};
 ///
 /// let mut scan = WindowScan::new(LoadLimit::new(4, 1_000)?);
-/// assert_eq!(scan.offer(Seq::new(2), true, 2, 100), Scan::More);
-/// assert_eq!(scan.offer(Seq::new(1), true, 2, 100), Scan::More);
-/// assert_eq!(scan.offer(Seq::new(0), true, 2, 100), Scan::Stop);
+/// assert!(scan.offer(Seq::new(2), true, 2, 100).is_continue());
+/// assert!(scan.offer(Seq::new(1), true, 2, 100).is_continue());
+/// assert!(scan.offer(Seq::new(0), true, 2, 100).is_break());
 /// assert_eq!(scan.start(), Some(Seq::new(1)));
 /// assert!(scan.is_truncated());
 /// # Ok::<(), tower_chat_history_core::LoadLimitError>(())
@@ -59,20 +52,21 @@ impl WindowScan {
     /// Takes the next older exchange: its position, whether it opens a turn, the number of its messages, and their
     /// bytes.
     ///
-    /// An exchange without messages counts as one message, as documented at [`LoadLimit`].
-    pub const fn offer(&mut self, seq: Seq, opens_turn: bool, messages: usize, bytes: usize) -> Scan {
+    /// An exchange without messages counts as one message, as documented at [`LoadLimit`]. Returns
+    /// [`Break`](ControlFlow::Break) if the window starts after this exchange: offer no more exchanges.
+    pub const fn offer(&mut self, seq: Seq, opens_turn: bool, messages: usize, bytes: usize) -> ControlFlow<()> {
         self.messages = self.messages.saturating_add(at_least_one(messages));
         self.bytes = self.bytes.saturating_add(bytes);
         let over = self.messages > self.limit.messages() || self.bytes > self.limit.bytes();
         if over && self.opening.is_some() {
             self.stopped = true;
-            return Scan::Stop;
+            return ControlFlow::Break(());
         }
         self.earliest = Some(seq);
         if opens_turn {
             self.opening = Some(seq);
         }
-        Scan::More
+        ControlFlow::Continue(())
     }
 
     /// Returns the position at which the window starts. Call it after the walk. Returns `None` if nothing was offered.
@@ -92,17 +86,17 @@ impl WindowScan {
 /// Walks a log backward from its newest exchange, and finds the position at which it begins after a prune.
 ///
 /// A store offers one exchange after the other, from the exchange before [`end`](Self::end) back to the log's first
-/// one, and stops at [`Scan::Stop`]. All stores that use it cut at the same position.
+/// one, and stops when the scan breaks. All stores that use it cut at the same position.
 ///
 /// ```
-/// use tower_chat_history_core::{PruneTo, Seq, backend::{PruneScan, Scan}};
+/// use tower_chat_history_core::{PruneTo, Seq, backend::PruneScan};
 ///
 /// // Four turns of two messages each. The newest four messages are to be kept.
 /// let mut scan = PruneScan::new(PruneTo::LastMessages(4), Seq::new(4));
 /// assert_eq!(scan.end(), Seq::new(4));
-/// assert_eq!(scan.offer(Seq::new(3), true, 2), Scan::More);
-/// assert_eq!(scan.offer(Seq::new(2), true, 2), Scan::More);
-/// assert_eq!(scan.offer(Seq::new(1), true, 2), Scan::Stop);
+/// assert!(scan.offer(Seq::new(3), true, 2).is_continue());
+/// assert!(scan.offer(Seq::new(2), true, 2).is_continue());
+/// assert!(scan.offer(Seq::new(1), true, 2).is_break());
 /// assert_eq!(scan.start(), Some(Seq::new(2)));
 /// ```
 #[derive(Clone, Debug)]
@@ -134,7 +128,9 @@ impl PruneScan {
     }
 
     /// Takes the next older exchange: its position, whether it opens a turn, and the number of its messages.
-    pub fn offer(&mut self, seq: Seq, opens_turn: bool, messages: usize) -> Scan {
+    ///
+    /// Returns [`Break`](ControlFlow::Break) if the pruned log begins after this exchange: offer no more exchanges.
+    pub fn offer(&mut self, seq: Seq, opens_turn: bool, messages: usize) -> ControlFlow<()> {
         self.messages = self.messages.saturating_add(at_least_one(messages));
         let enough = match self.keep {
             PruneTo::From(_) => true,
@@ -142,13 +138,13 @@ impl PruneScan {
             PruneTo::LastMessages(most) => self.messages > most,
         };
         if enough && self.opening.is_some() {
-            return Scan::Stop;
+            return ControlFlow::Break(());
         }
         if opens_turn {
             self.turns += 1;
             self.opening = Some(seq);
         }
-        Scan::More
+        ControlFlow::Continue(())
     }
 
     /// Returns the position at which the pruned log begins. Call it after the walk. Returns `None` if no offered
@@ -170,7 +166,7 @@ mod tests {
         let mut offered = 0;
         for (back, (opens, messages)) in newest_first.iter().enumerate() {
             offered += 1;
-            if scan.offer(Seq::new(last - back as u64), *opens, *messages, 0) == Scan::Stop {
+            if scan.offer(Seq::new(last - back as u64), *opens, *messages, 0).is_break() {
                 break;
             }
         }
@@ -212,7 +208,7 @@ mod tests {
         let mut scan = PruneScan::new(keep, Seq::new(log.len() as u64));
         let end = usize::try_from(scan.end().get()).unwrap();
         for (offered, (seq, (opens, messages))) in log.iter().enumerate().take(end).rev().enumerate() {
-            if scan.offer(Seq::new(seq as u64), *opens, *messages) == Scan::Stop {
+            if scan.offer(Seq::new(seq as u64), *opens, *messages).is_break() {
                 return (scan.start().map(Seq::get), offered + 1);
             }
         }

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::seq::Seq;
+use crate::{json::AtMost, seq::Seq};
 
 /// The positions of a compaction in the log. They say what a prompt lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Vec<Seq>", into = "Vec<Seq>")]
+#[serde(from = "AtMost<Seq, LEN>", into = "Vec<Seq>")]
 #[non_exhaustive]
 pub struct Positions {
     /// The first exchange of the window. It always opens a turn.
@@ -46,12 +46,6 @@ impl Positions {
             reasoning_from: Seq::FIRST,
             encrypted_from: Seq::FIRST,
         }
-    }
-
-    /// Returns `true` if the results of a round that is followed by an exchange at this position are cleared.
-    #[must_use]
-    pub fn is_cleared(self, followed: Seq) -> bool {
-        followed < self.cleared_before
     }
 
     /// Returns `true` if the recalled messages of the exchange at this position are sent.
@@ -133,12 +127,12 @@ impl From<Positions> for Vec<Seq> {
     }
 }
 
-impl TryFrom<Vec<Seq>> for Positions {
-    type Error = &'static str;
-
-    fn try_from(stored: Vec<Seq>) -> Result<Self, Self::Error> {
+impl From<AtMost<Seq, LEN>> for Positions {
+    fn from(AtMost(stored): AtMost<Seq, LEN>) -> Self {
         let mut positions = [Seq::FIRST; LEN];
-        positions.get_mut(..stored.len()).ok_or("there are too many positions")?.copy_from_slice(&stored);
-        Ok(Self::from(positions))
+        for (position, stored) in positions.iter_mut().zip(stored) {
+            *position = stored;
+        }
+        Self::from(positions)
     }
 }

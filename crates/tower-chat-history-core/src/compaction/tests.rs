@@ -4,9 +4,9 @@ use super::*;
 use crate::profile::Profile;
 
 fn cut(window: u64, rounds: u64, covers: Option<u64>) -> Cut {
-    let mut cut = Cut::default();
-    cut.window_start = Seq::new(window);
-    cut.rounds_start = Seq::new(rounds);
+    let positions =
+        Positions { window_start: Seq::new(window), rounds_start: Seq::new(rounds), ..Positions::default() };
+    let mut cut = Cut { positions, summary: None };
     if let Some(to) = covers {
         cut.set_summary(Summary::new("s"), Seq::new(to));
     }

@@ -58,7 +58,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
         for messages in exchanges(messages) {
             let exchange = tail.exchange(messages);
             let append = Append::new(expect, exchange.clone());
-            let appended = match settle(self.store, self.id, append).await {
+            let appended = match append_or_repeat(self.store, self.id, append).await {
                 Ok(appended) => appended,
                 Err(source) => return Err(ImportError::Store { exchanges: imported, messages: written, source }),
             };
@@ -75,7 +75,7 @@ impl<S: HistoryStore + ?Sized> Conversation<'_, S> {
 }
 
 /// Appends, and repeats the append once if its outcome is unknown.
-async fn settle<S: HistoryStore + ?Sized>(
+async fn append_or_repeat<S: HistoryStore + ?Sized>(
     store: &S,
     id: &ConversationId,
     append: Append,

@@ -24,10 +24,10 @@ const MAX_PASSES: u32 = 3;
 pub trait EraseExt: Erase {
     /// Erases all conversations under a prefix, and returns a [receipt](Receipt) to keep.
     ///
-    /// First, it [bars](Erase::bar) turns that are running. Then it erases the conversations page by page, and
-    /// [counts](Erase::count) what is left. If something is left, for example because somebody began a conversation in
-    /// the meantime, it erases and counts again, up to three times altogether. [`Receipt::is_complete`] returns `true`
-    /// if nothing was left in the end.
+    /// First, it [records](Erase::bar) the erasure, so that calls in flight cannot begin one of the conversations
+    /// again. Then it erases the conversations page by page, and [counts](Erase::count) what is left. If something is
+    /// left, for example because somebody began a conversation in the meantime, it erases and counts again, up to three
+    /// times altogether. [`Receipt::is_complete`] returns `true` if nothing was left in the end.
     ///
     /// To follow the progress, use [`Erasure`].
     ///

@@ -9,7 +9,7 @@ use crate::message::DialectName;
 ///
 /// The wrapper replaces the messages and what belongs to them by this value before the store sees them, and puts them
 /// back when they are read. The sizes are those of the messages, so that limits, listings and prunes are as exact as
-/// without encryption. The crate `tower-chat-history-encryption` has such a wrapper.
+/// without encryption. `EncryptedStore` of the crate `tower-chat-history` (feature `encryption`) is such a wrapper.
 ///
 /// `Debug` shows the sizes.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]

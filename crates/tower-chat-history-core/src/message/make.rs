@@ -8,6 +8,7 @@ use serde_json::{Value, value::RawValue};
 use super::{
     ChatCompletions, Counted, Dialect, Index, Indexed, LazyIndex, Message, MessageError, Parsed, Role,
     dialect::{plain_index, plain_index_at_start, plain_json, tool_index, tool_json},
+    index_in,
 };
 use crate::nested;
 
@@ -84,7 +85,7 @@ impl Message {
 
     /// Creates the element of a dialect. The caller knows that the text is JSON without white space around it.
     pub(crate) fn in_dialect_unchecked(dialect: &'static dyn Dialect, json: Box<str>) -> Result<Self, MessageError> {
-        let index = dialect.index(&json)?;
+        let index = index_in(dialect, &json)?;
         Ok(Self::new(json, dialect, index))
     }
 

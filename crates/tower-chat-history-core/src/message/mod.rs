@@ -1,4 +1,14 @@
 //! Messages: verbatim JSON with an index that is built once.
+//!
+//! # Decisions
+//!
+//! - **A message is its JSON text**, with an index of its role, texts and calls. Providers add fields (signatures,
+//!   cache marks) that must be sent back to them. Typed structs drop unknown fields, and a database's JSON type
+//!   reorders keys and refuses `\u0000`.
+//! - **Nothing recurses over input.** A message may be nested to any depth, because it stays text. Cloning and dropping
+//!   a `serde_json::Value` are recursive, and a stack overflow ends the process.
+//! - **Plain messages have a fast path.** Nearly all messages are a role and a text, in the order in which this library
+//!   or async-openai writes them. Their index is read without a JSON parser, and a property test compares both ways.
 
 mod change;
 pub(crate) mod dialect;
@@ -14,12 +24,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-pub(crate) use self::dialect::Place;
 pub use self::dialect::{
     AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
     Expressed, ForeignShape, Index, LeftOut, Media, OpenAiResponses, Part, PartKinds, Source, Space, StatedCall,
     StatedContent, StatedId, Statement, ToolCall,
 };
+pub(crate) use self::dialect::{KnownDigest, Place};
 use crate::{
     digest::Digest,
     memory::{block, shared},
@@ -100,7 +110,7 @@ impl Message {
     }
 
     fn read_now(&self, dialect: &'static dyn Dialect) -> Result<(), MessageError> {
-        self.0.indexed.set(dialect, dialect.index(self.json())?);
+        self.0.indexed.set(dialect, index_in(dialect, self.json())?);
         Ok(())
     }
 
@@ -202,12 +212,13 @@ impl Message {
     }
 
     /// Returns `true` if the message says nothing. In chat completions, this is an assistant message that has no
-    /// text, no parts, no refusal, no audio and no calls.
+    /// text, no parts, no refusal, no audio and no calls. In other dialects, a message of the user can be blank, too:
+    /// in the Messages API, one without a block that the API accepts.
     ///
-    /// Providers refuse such a message when it is sent back to them.
+    /// Providers refuse such a message when it is sent to them, so it is stored but never sent.
     #[inline]
     #[must_use]
-    pub fn is_blank_reply(&self) -> bool {
+    pub fn is_blank(&self) -> bool {
         self.index().is_blank
     }
 
@@ -240,11 +251,25 @@ impl Message {
     /// Returns the digest of the properties that providers compare when they check a signature. It is computed once.
     #[must_use]
     pub fn digest(&self) -> Digest {
+        if let KnownDigest::Read(digest) = self.index().digest {
+            return digest;
+        }
+
         *self.0.digest.get_or_init(|| match self.dialect() {
-            Some(dialect) => dialect.digest(self.json()),
-            None => Digest::of(self.json().as_bytes()),
+            Some(dialect) if self.index().digest == KnownDigest::Unknown => dialect.digest(self.json()),
+            _ => Digest::of(self.json().as_bytes()),
         })
     }
+}
+
+/// Returns the index of a message. A dialect of an application may have taken it from one of this crate, and still have
+/// a digest of its own.
+fn index_in(dialect: &'static dyn Dialect, json: &str) -> Result<Index, MessageError> {
+    let mut index = dialect.index(json)?;
+    if !DialectName::of(dialect).is_built_in() {
+        index.digest = KnownDigest::Unknown;
+    }
+    Ok(index)
 }
 
 impl fmt::Debug for Message {

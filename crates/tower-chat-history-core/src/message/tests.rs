@@ -41,7 +41,7 @@ fn calls_with_any_arguments_are_opaque() {
     let message = Message::from_json(json).unwrap();
     let calls: Vec<_> = message.tool_calls().iter().map(|c| (c.id(), c.name(), c.arguments())).collect();
     assert_eq!(calls, [("a", "f", "{not json"), ("b", "g", r#"{"x":1}"#), ("c", "h", "free text")]);
-    assert!(!message.is_blank_reply());
+    assert!(!message.is_blank());
 }
 
 #[test]
@@ -110,14 +110,14 @@ fn entries_that_no_result_can_answer_are_no_calls() {
         r#"{"id":"x","type":"function"}"#,
     ] {
         let (none, some) = (message(bad), message(&format!("{bad},{good},{theirs}")));
-        assert_eq!((none.tool_calls().len(), none.is_blank_reply()), (0, false), "{bad}");
+        assert_eq!((none.tool_calls().len(), none.is_blank()), (0, false), "{bad}");
         assert_eq!(none.sendable().json(), r#"{"content":"t","role":"assistant"}"#, "{bad}");
         let sent = format!(r#"{{"content":"t","role":"assistant","tool_calls":[{good},{theirs}]}}"#);
         assert_eq!(some.sendable().json(), sent, "{bad}");
         let ids: Vec<&str> = some.tool_calls().iter().map(ToolCall::id).collect();
         assert_eq!(ids, ["x", "y"], "{bad}");
         assert_eq!(some.sendable().sendable(), some.sendable(), "{bad}");
-        assert!(Message::from_json(none.json().replace("\"t\"", "null")).unwrap().is_blank_reply(), "{bad}");
+        assert!(Message::from_json(none.json().replace("\"t\"", "null")).unwrap().is_blank(), "{bad}");
     }
     let odd = Message::from_json(r#"{"role":"assistant","content":"t","tool_calls":{"id":"x"}}"#).unwrap();
     assert_eq!(odd.sendable().json(), r#"{"content":"t","role":"assistant"}"#);
@@ -131,7 +131,7 @@ fn entries_that_no_result_can_answer_are_no_calls() {
 fn a_reply_without_content_is_blank() {
     for blank in ["null", "\"\"", "[]", "[ ]"] {
         let message = Message::from_json(format!(r#"{{"role":"assistant","content":{blank}}}"#)).unwrap();
-        assert!(message.is_blank_reply(), "{}", message.json());
+        assert!(message.is_blank(), "{}", message.json());
     }
     for said in [
         json!({"content": "x"}),
@@ -141,9 +141,9 @@ fn a_reply_without_content_is_blank() {
     ] {
         let mut fields = said;
         fields["role"] = "assistant".into();
-        assert!(!Message::try_from(fields.clone()).unwrap().is_blank_reply(), "{fields}");
+        assert!(!Message::try_from(fields.clone()).unwrap().is_blank(), "{fields}");
     }
-    assert!(!Message::user("").is_blank_reply());
+    assert!(!Message::user("").is_blank());
 }
 
 #[test]
@@ -174,4 +174,48 @@ fn the_estimate_of_a_message_that_is_read_later_stays_and_includes_its_copies() 
     later.read_in(&AnthropicMessages).unwrap();
     assert_eq!(later.memory(), before, "stores add and subtract it");
     assert!((read.memory()..read.memory() * 2).contains(&before), "{before}, and {} if read", read.memory());
+}
+
+/// A dialect that is read as that of Anthropic, but has a digest of its own.
+#[derive(Debug)]
+struct OwnDigest;
+
+impl Dialect for OwnDigest {
+    fn name(&self) -> &'static str {
+        "test/own-digest"
+    }
+
+    fn index(&self, json: &str) -> Result<Index, MessageError> {
+        AnthropicMessages.index(json)
+    }
+
+    fn parts<'m>(&self, message: &'m Message, visit: &mut dyn FnMut(Part<'m>)) {
+        AnthropicMessages.parts(message, visit);
+    }
+
+    fn compose(&self, role: &Role, text: &str) -> String {
+        AnthropicMessages.compose(role, text)
+    }
+
+    fn abandoned(&self, call: &CallId) -> String {
+        AnthropicMessages.abandoned(call)
+    }
+
+    fn cleared(&self, message: &Message, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<String> {
+        AnthropicMessages.cleared(message, clears, placeholder)
+    }
+
+    fn digest(&self, _: &str) -> Digest {
+        Digest::of(b"own")
+    }
+}
+
+#[test]
+fn a_dialect_that_shares_an_index_has_its_own_digest() {
+    let json = r#"{"role":"user","content":"u"}"#;
+    assert_eq!(Message::in_dialect(&OwnDigest, json).unwrap().digest(), Digest::of(b"own"));
+
+    let unread = Message::unread(json.into());
+    unread.read_in(&OwnDigest).unwrap();
+    assert_eq!(unread.digest(), Digest::of(b"own"));
 }

@@ -10,8 +10,8 @@ use crate::{compaction::Positions, digest::Digest, memory::block, seq::Seq};
 /// Every exchange with a reply of a model has one, next to its record. The log, the positions in it and the
 /// [digest](PromptDigests::prompt) are enough to make the prompt again and to prove that it is the one that was sent.
 ///
-/// It has no text of messages. Its record is small: in a log of fewer than 100,000 exchanges, with fewer than 10 million
-/// tokens, it takes at most 100 bytes. The names of the [origin](Origin) come on top.
+/// It has no text of messages. Its record is small: in a log of fewer than 100,000 exchanges, with fewer than 10
+/// million tokens, it takes at most 100 bytes. The names of the [origin](Origin) come on top.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Provenance {

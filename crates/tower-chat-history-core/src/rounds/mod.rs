@@ -3,6 +3,19 @@
 //! The fold's state is the newest round: the last reply with calls, if only their results follow it. All code
 //! that needs the calls of a log uses this fold: the view that is sent, the check of an input, the open calls, and the
 //! turns of imported messages.
+//!
+//! The fold also decides which messages are sent at all. It leaves out [blank](Message::is_blank) ones, such as replies
+//! without text and calls, and results that answer no open call (see [`Placed::Nowhere`]).
+//!
+//! # Decisions
+//!
+//! - **An exchange that opens a turn abandons the open calls before it.** A window may begin at any such exchange, so
+//!   no exchange before one may still wait for results.
+//! - **A repeated call replaces an earlier attempt.** The prompt of the repeated call didn't contain the attempt, so
+//!   later prompts don't either. Each exchange with results stores the position of the calls that it answers, because
+//!   providers reuse ids.
+//! - **Two calls with the same id in one message need two results**: some providers send such calls, and agents answer
+//!   each of them.
 
 mod open;
 #[cfg(test)]
@@ -36,7 +49,7 @@ pub enum Placed {
 /// call, and messages that close calls.
 ///
 /// The messages between [`begin`](Self::begin) and [`end`](Self::end) are those of one exchange. An unfinished attempt
-/// to answer calls *gives way* to the next exchange if that exchange answers the same calls again: the attempt's
+/// to answer calls is replaced by the next exchange if that exchange answers the same calls again: the attempt's
 /// messages no longer count. An exchange that [continues](Exchange::continues) another one than that with these calls
 /// answers other calls, which may have the same ids. An attempt is unfinished if it has only tool results, or if its
 /// reply was [interrupted](Exchange::incomplete) after tool results.
@@ -55,7 +68,7 @@ pub struct Rounds {
 enum Newest {
     /// No earlier message can still be answered, or answered again.
     #[default]
-    Settled,
+    Finished,
     /// A round, with only results after its calls. A reply that the model [paused](Exchange::is_paused) is a round
     /// without calls.
     Round(Asked),
@@ -101,7 +114,7 @@ enum Answer {
 #[derive(Debug)]
 #[must_use = "the exchange has to be ended"]
 pub struct ExchangeStart {
-    /// If an earlier attempt gave way to this exchange: the number of messages before it that still count.
+    /// If this exchange replaced an earlier attempt: the number of messages before it that still count.
     pub back_to: Option<usize>,
     partial: Option<Newest>,
     is_paused: bool,
@@ -111,7 +124,7 @@ impl Rounds {
     /// Adds the log's next message. `rest` has the messages after it in the same exchange.
     pub fn push(&mut self, message: &Message, rest: &[Message]) -> Placed {
         let index = message.index();
-        if !counts(index, rest) {
+        if !may_be_sent(index, rest) {
             return Placed::Nowhere;
         }
 
@@ -133,8 +146,8 @@ impl Rounds {
     }
 
     /// Returns `true` if no earlier message can still be answered.
-    fn is_settled(&self) -> bool {
-        matches!(self.newest, Newest::Settled) && self.open.is_empty()
+    fn is_finished(&self) -> bool {
+        matches!(self.newest, Newest::Finished) && self.open.is_empty()
     }
 
     /// Adds the log's next exchange and returns `true` if the exchange only says something and no earlier message can
@@ -147,7 +160,7 @@ impl Rounds {
     /// Recalled messages are not looked at. If the exchange has some that are sent, use [`begin`](Self::begin).
     #[inline]
     pub fn push_plain_exchange(&mut self, Recorded { seq, exchange, .. }: &Recorded) -> bool {
-        let is_plain = self.is_settled() && exchange.messages.iter().all(Message::is_plain) && !exchange.is_paused();
+        let is_plain = self.is_finished() && exchange.messages.iter().all(Message::is_plain) && !exchange.is_paused();
         if is_plain {
             self.at = Some(*seq);
             self.len += exchange.messages.len();
@@ -195,7 +208,7 @@ impl Rounds {
         self.len += 1;
         self.open.add(message, self.at);
         self.newest = if self.open.is_empty() {
-            Newest::Settled
+            Newest::Finished
         } else {
             Newest::Round(Asked { at: self.at, len: self.len, calls: self.open.clone() })
         };
@@ -220,23 +233,23 @@ impl Rounds {
     /// counts as one message: the substitute for its missing result.
     pub fn close(&mut self) -> OpenCalls {
         if !self.open.is_empty() {
-            self.newest = Newest::Settled;
+            self.newest = Newest::Finished;
         }
         self.len += self.open.len();
         mem::take(&mut self.open)
     }
 
-    /// Begins the log's next exchange. The exchange before it may give way to it.
+    /// Begins the log's next exchange. It may replace the exchange before it.
     #[inline]
     pub fn begin(&mut self, Recorded { seq, exchange, .. }: &Recorded) -> ExchangeStart {
         let is_paused = exchange.is_paused();
-        if matches!(self.newest, Newest::Settled) {
-            // Most exchanges follow a settled one, which neither gives way nor has a part.
+        if matches!(self.newest, Newest::Finished) {
+            // Most exchanges follow a finished one, which is not replaced and has no part.
             self.at = Some(*seq);
             return ExchangeStart { back_to: None, partial: None, is_paused };
         }
         let back_to = if self.continues_newest(exchange) {
-            self.make_way(&exchange.messages, |continues| {
+            self.drop_attempt(&exchange.messages, |continues| {
                 exchange.messages.first().is_some_and(Message::is_reply)
                     && continues.is_some_and(|seq| exchange.continues == Some(seq))
             })
@@ -258,7 +271,7 @@ impl Rounds {
     /// Ends the exchange.
     #[inline]
     pub fn end(&mut self, begun: ExchangeStart) {
-        if !matches!(self.newest, Newest::Settled) {
+        if !matches!(self.newest, Newest::Finished) {
             return;
         }
         if let Some(partial) = begun.partial {
@@ -284,8 +297,8 @@ impl Rounds {
 
     /// Removes the attempt that a call's input repeats, if there is one. Returns the number of messages before the
     /// input that still count, or `None` if no attempt was removed.
-    pub fn make_way_for(&mut self, input: &[Message]) -> Option<usize> {
-        self.make_way(input, |_| input.is_empty())
+    pub fn drop_attempt_before(&mut self, input: &[Message]) -> Option<usize> {
+        self.drop_attempt(input, |_| input.is_empty())
     }
 
     /// Returns the calls of the newest round that have no result yet.
@@ -314,7 +327,7 @@ impl Rounds {
     #[must_use]
     pub const fn asked(&self) -> Option<Seq> {
         match &self.newest {
-            Newest::Settled => None,
+            Newest::Finished => None,
             Newest::Round(asked) | Newest::Partial { asked, .. } => asked.at,
         }
     }
@@ -322,9 +335,9 @@ impl Rounds {
     /// Restores the state before the attempt that the next messages repeat, if there is one. Returns the number of
     /// messages that still count. `asks_again` is called if the next messages begin without a tool result. It returns
     /// `true` if they repeat a call without input, whose exchange continues the given position.
-    fn make_way(&mut self, next: &[Message], asks_again: impl Fn(Option<Seq>) -> bool) -> Option<usize> {
+    fn drop_attempt(&mut self, next: &[Message], asks_again: impl Fn(Option<Seq>) -> bool) -> Option<usize> {
         let (asked, partial) = match &self.newest {
-            Newest::Settled => return None,
+            Newest::Finished => return None,
             Newest::Round(asked) => (asked, None),
             Newest::Partial { asked, before, continues } => (asked, Some((before, *continues))),
         };
@@ -409,7 +422,7 @@ impl NewestRound {
     /// reply to the results of its calls. If they [repeat](Rounds) an unfinished attempt, that attempt does not count.
     pub(crate) fn continued_by(&self, messages: &[Message]) -> Option<Seq> {
         let mut rounds = self.rounds.clone();
-        rounds.make_way(messages, |_| messages.first().is_some_and(Message::is_reply));
+        rounds.drop_attempt(messages, |_| messages.first().is_some_and(Message::is_reply));
 
         let closing = messages.iter().position(Message::closes_open_calls);
         let before = &messages[..closing.unwrap_or(messages.len())];
@@ -435,7 +448,7 @@ impl NewestRound {
             }
             let mut asked: Vec<&ToolCall> = Vec::new();
             for (message, rest) in with_rest(&recorded.exchange.messages) {
-                if counts(message.index(), rest) {
+                if may_be_sent(message.index(), rest) {
                     asked.extend(message.tool_calls());
                 }
             }
@@ -453,7 +466,7 @@ impl NewestRound {
 
 impl Message {
     /// Returns `true` if the message always [closes](Closes) the calls that are open before it. Messages before it then
-    /// do not influence which calls are open after it. A message that [is blank](Self::is_blank_reply) closes none.
+    /// do not influence which calls are open after it. A message that [is blank](Self::is_blank) closes none.
     /// In chat completions, all other messages close them, except tool results.
     #[must_use]
     pub fn closes_open_calls(&self) -> bool {
@@ -463,14 +476,14 @@ impl Message {
 
     /// Returns `true` if there is a state in which the message closes calls.
     fn may_close(&self) -> bool {
-        self.index().closes != Closes::Never && !self.is_blank_reply()
+        self.index().closes != Closes::Never && !self.is_blank()
     }
 }
 
-/// Returns `true` if a message says something, and is followed if it must be. `rest` has the messages after it in the
-/// same exchange. All other messages change nothing.
+/// Returns `true` if a message may be sent: it says something, and is followed if it must be. `rest` has the messages
+/// after it in the same exchange. All other messages are left out, and change nothing.
 #[inline]
-fn counts(index: &Index, rest: &[Message]) -> bool {
+fn may_be_sent(index: &Index, rest: &[Message]) -> bool {
     !index.is_blank && (!index.bound.to_next || is_followed(rest))
 }
 
@@ -481,7 +494,7 @@ const LONGEST_CHAIN: usize = 64;
 /// Returns `true` if the next element of a reply is sent after an element that must be followed. Messages that say
 /// nothing are not sent, so they do not count. An element that must be followed itself is sent only if its next one is.
 fn is_followed(rest: &[Message]) -> bool {
-    let spoken = rest.iter().filter(|message| !message.is_blank_reply());
+    let spoken = rest.iter().filter(|message| !message.is_blank());
     let elements = spoken.take_while(|next| next.is_reply() || matches!(next.role(), Role::Other(_)));
     elements.take(LONGEST_CHAIN).any(|next| !next.bound().to_next)
 }

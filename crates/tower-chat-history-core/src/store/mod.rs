@@ -1,4 +1,28 @@
 //! The contract between the layer and the stores.
+//!
+//! # Decisions
+//!
+//! - **An append states what it expects**, and the store checks it in the same step as the write. A lock would be held
+//!   during the model call, for minutes, and is lost if its holder crashes. The default is any revision of the
+//!   incarnation that was loaded: two complete exchanges are a valid conversation in either order.
+//! - **Only an end of the log is removed**: the last exchanges by a truncation, the first turns by a prune. Later
+//!   replies and summaries depend on the middle.
+//! - **A truncation makes a new incarnation.** The existing checks then refuse a repeated truncation, and the reply to
+//!   a question that was removed. A truncation to nothing is a deletion.
+//! - **Compactions are opaque**, so a new position in a cut changes no store. They have two fields of bytes, `state`
+//!   and `derived` (text made from messages), so an erasure can remove the text.
+//! - **A truncation removes all compactions but the one its caller passes**, because a summary must not repeat text
+//!   that was removed. Other profiles compact anew.
+//! - **First turns are checked by epochs.** A conversation that doesn't exist has no incarnation, so a load of nothing
+//!   returns the count of the store's deletions. A first turn that began before an erasure of its id is refused. Clocks
+//!   differ between replicas, and a record of each erased conversation would keep the ids that had to be erased.
+//! - **Conversations are listed by id.** A conversation never moves, so a cursor stays right while others append.
+//!   Damaged ones are listed too: otherwise no walk gets past them.
+//! - **A conversation's times are those of its exchanges**, so an import keeps them, and all stores agree.
+//! - **Labels are replaced under a condition**: a title from before a deletion must not return.
+//! - **A fork is one call of the store**, so nobody sees half a copy. It keeps ids, positions and the compaction, so
+//!   the copy's prompt begins with the bytes that were sent. A copy that refers to the log would keep what an erasure
+//!   has to remove.
 
 mod append;
 mod erase;
@@ -47,8 +71,8 @@ use crate::{
 /// - **Gap-free.** The first exchange has position 0, or the one that its [append](Append::first) names, and each
 ///   further one has the next position. (A [pruned](Prune) log begins at a later position.)
 /// - **Acknowledged means durable**, at the level that the store documents. An error other than a refusal
-///   ([`Conflict`](StoreError::Conflict), [`Gone`](StoreError::Gone) and the like) leaves the outcome open. To
-///   settle it, repeat the append under the same exchange id.
+///   ([`Conflict`](StoreError::Conflict), [`Gone`](StoreError::Gone) and the like) leaves the outcome open. To learn
+///   it, repeat the append under the same exchange id.
 /// - **Deletion ends the incarnation.** A conversation that is created again gets a new incarnation, so appends and
 ///   compactions from before the deletion are refused. So is the first turn of a conversation, if it [names the
 ///   epoch](Append::since) that its load returned. (The same holds for a [truncation](Truncate), which not

@@ -2,7 +2,7 @@
 
 use bpe_openai::{Tokenizer, byte_pair_encoding::BytePairEncoding, cl100k_base, o200k_base};
 
-use super::{counter::counter, encoding::Encoding};
+use super::counter::{Encoding, counter};
 
 /// The largest part that is counted by backtracking, in bytes.
 const MAX_BACKTRACKED: usize = 128;

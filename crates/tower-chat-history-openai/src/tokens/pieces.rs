@@ -1,5 +1,8 @@
 //! Splitting a text between tokens.
 
+#[cfg(test)]
+mod tests;
+
 use std::iter;
 
 /// The largest number of bytes that are counted at once. For ordinary texts, any bound of at least 1 KiB takes the same
@@ -64,7 +67,7 @@ fn last_boundary(text: &str, end: usize) -> Option<usize> {
 ///
 /// A place is a boundary if no alternative matches across it, and if the match before it would be the same if the text
 /// ended there. Only the alternatives for white space look ahead, and none looks behind.
-pub(super) fn is_boundary(before: char, after: char) -> bool {
+fn is_boundary(before: char, after: char) -> bool {
     match (before, after) {
         // A space is the first character of a match, or follows white space. There is no white space before this place
         // whose match could change.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 
-use super::{counter::counter, encoding::Encoding};
+use super::counter::{Encoding, counter};
 
 counter! {
     /// Counts tokens exactly as OpenAI's models do, with the crate tiktoken-rs.

@@ -1,17 +1,16 @@
 //! A connection leased from the pool.
 
-use std::pin::pin;
+use std::{error::Error, fmt, pin::pin};
 
+use bytes::BytesMut;
 use deadpool_postgres::Object;
 use futures_util::{TryStreamExt as _, future::join3};
-use tokio_postgres::{Row, Statement as Prepared, types::ToSql};
-use tower_chat_history_core::StoreError;
-
-use super::redacted::Redacted;
-use crate::{
-    error::{Failure, PostgresError},
-    sql::Statement,
+use tokio_postgres::{
+    Row, Statement as PreparedStatement,
+    types::{Format, IsNull, ToSql, Type},
 };
+
+use crate::{error::PostgresError, sql::Statement};
 
 /// A leased connection. Dropping it returns it to the pool, or closes it if it can no longer be used.
 pub(crate) struct Lease {
@@ -67,12 +66,15 @@ impl Lease {
             .run(async |client| {
                 // Preparing comes before the transaction: everything after it is sent at once, in this order.
                 let prepared = prepared(client, prepare, statement).await?;
-                let (begin, end) = (client.batch_execute(begin), client.batch_execute("commit"));
+
+                let begin = client.batch_execute(begin);
+                let query = send(client, prepared.as_ref(), statement, parameters, each);
                 // If the statement fails, "commit" rolls back.
-                let asked = send(client, prepared.as_ref(), statement, parameters, each);
-                let (begun, asked, ended) = join3(begin, asked, end).await;
+                let end = client.batch_execute("commit");
+
+                let (begun, queried, ended) = join3(begin, query, end).await;
                 begun.map_err(PostgresError::at_begin)?;
-                asked?;
+                queried?;
                 Ok(ended?)
             })
             .await;
@@ -90,24 +92,6 @@ impl Lease {
     pub(crate) async fn begin(&mut self, statements: &str) -> Result<(), PostgresError> {
         self.in_transaction = true;
         self.run(async |client| client.batch_execute(statements).await.map_err(PostgresError::at_begin)).await
-    }
-
-    /// Commits the transaction if the work succeeded, and rolls it back otherwise.
-    ///
-    /// If it is unknown whether a failed commit took effect, the returned failure is one that the store does not
-    /// repeat.
-    pub(crate) async fn end<T>(self, done: Result<T, Failure>) -> Result<T, Failure> {
-        match done {
-            Ok(done) => match self.commit().await {
-                Ok(()) => Ok(done),
-                Err(error) if error.is_undone() => Err(error.into()),
-                Err(error) => Err(StoreError::from(Failure::from(error)).into()),
-            },
-            Err(failure) => {
-                self.rollback().await;
-                Err(failure)
-            }
-        }
     }
 
     /// Commits the transaction.
@@ -129,9 +113,11 @@ impl Lease {
         exchange: impl AsyncFnOnce(&Object) -> Result<T, PostgresError>,
     ) -> Result<T, PostgresError> {
         let object = self.object.as_ref().ok_or(PostgresError::Connection { server: None, source: None })?;
+
         self.waiting = true;
         let answer = exchange(object).await;
         self.waiting = false;
+
         if let Err(error) = &answer {
             if error.is_stale_statement() {
                 object.statement_cache.clear();
@@ -148,13 +134,22 @@ impl Lease {
     }
 }
 
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // A call that times out, or whose runtime ends, stops before the response. The next call must not wait for it.
+        if self.in_transaction || self.waiting {
+            self.close();
+        }
+    }
+}
+
 /// Prepares a statement on the connection, or takes it from the connection's cache. Returns `None` if statements are
 /// not prepared.
 async fn prepared(
     client: &Object,
     prepare: bool,
     statement: &Statement,
-) -> Result<Option<Prepared>, tokio_postgres::Error> {
+) -> Result<Option<PreparedStatement>, tokio_postgres::Error> {
     if !prepare {
         return Ok(None);
     }
@@ -163,7 +158,7 @@ async fn prepared(
 
 async fn send(
     client: &Object,
-    prepared: Option<&Prepared>,
+    prepared: Option<&PreparedStatement>,
     statement: &Statement,
     parameters: &[&(dyn ToSql + Sync)],
     mut each: impl FnMut(Row),
@@ -173,6 +168,7 @@ async fn send(
         Some(prepared) => client.query_raw(prepared, parameters).await?,
         None => client.query_typed_raw(&statement.text, parameters.zip(statement.types.iter().cloned())).await?,
     };
+
     let mut rows = pin!(rows);
     while let Some(row) = rows.try_next().await? {
         each(row);
@@ -180,11 +176,30 @@ async fn send(
     Ok(())
 }
 
-impl Drop for Lease {
-    fn drop(&mut self) {
-        // A call that times out, or whose runtime ends, stops before the response. The next call must not wait for it.
-        if self.in_transaction || self.waiting {
-            self.close();
-        }
+/// A parameter that hides its value. The driver logs the parameters of prepared statements, which contain message text.
+pub(super) struct Redacted<'a>(pub(super) &'a (dyn ToSql + Sync));
+
+impl ToSql for Redacted<'_> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        self.0.to_sql_checked(ty, out)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        // The value itself is checked when it is written.
+        true
+    }
+
+    fn to_sql_checked(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        self.0.to_sql_checked(ty, out)
+    }
+
+    fn encode_format(&self, ty: &Type) -> Format {
+        self.0.encode_format(ty)
+    }
+}
+
+impl fmt::Debug for Redacted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("_")
     }
 }

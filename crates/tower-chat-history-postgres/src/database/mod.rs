@@ -1,10 +1,8 @@
-//! Connections: leasing, batching and repeating.
+//! The connections: leasing one, batching, and repeating.
 
 mod batch;
 mod call;
 mod lease;
-mod redacted;
-mod retry;
 
 use std::time::Duration;
 
@@ -12,16 +10,14 @@ use deadpool_postgres::Pool;
 use tokio::{runtime::Handle, time::Instant};
 use tokio_postgres::{Row, types::ToSql};
 
-use self::retry::Retry;
+pub(crate) use self::{
+    batch::{BatchQueue, Batchable, Parameter, query_batched},
+    call::{Call, IfUnknown, Retry},
+    lease::Lease,
+};
 use crate::{
     error::PostgresError,
     sql::{Sql, Statement},
-};
-
-pub(crate) use self::{
-    batch::{BatchQueue, Batchable, Parameter, query_batched},
-    call::Call,
-    lease::Lease,
 };
 
 /// The time limit of a call, and of opening a store.
@@ -97,10 +93,6 @@ impl CallLimits {
 }
 
 impl Database {
-    pub(crate) fn retry(&self) -> Retry {
-        Retry::new(self.retry_for)
-    }
-
     /// Returns the limits of a call that begins now.
     pub(crate) fn limits(&self) -> CallLimits {
         CallLimits { deadline: Instant::now() + CALL_TIMEOUT, retry_for: self.retry_for }
@@ -111,6 +103,7 @@ impl Database {
         if Handle::try_current().is_err() {
             return Err(PostgresError::NoRuntime);
         }
+
         let object = self.pool.get().await.map_err(|error| PostgresError::from(error).at(self.server.as_deref()))?;
         Ok(Lease::new(object, self.prepare))
     }

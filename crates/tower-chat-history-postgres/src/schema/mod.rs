@@ -1,14 +1,20 @@
 //! The schema in the database, and its migration.
-
-mod owners;
+//!
+//! # Decisions
+//!
+//! - **Records are text and are never parsed.** PostgreSQL's JSON functions refuse `\u0000`. Each exchange has a column
+//!   with the size of all exchanges before it, so a comparison of totals finds where a window begins.
 
 use tokio::{runtime::Handle, time::timeout};
-use tokio_postgres::types::Type;
+use tokio_postgres::{
+    Row,
+    types::{FromSql, Type},
+};
 
 use crate::{
-    database::{CALL_TIMEOUT, Database, Lease, SessionDefaults, TRANSACTION_LIMITS},
+    database::{CALL_TIMEOUT, Database, Lease, Retry, SessionDefaults, TRANSACTION_LIMITS},
     error::{OpenError, PostgresError},
-    sql::{Statement, in_schema},
+    sql::{FUNCTIONS, Function, Statement, in_schema, types},
 };
 
 /// The migration steps to each schema version, each with the oldest library version that can use the result.
@@ -21,7 +27,6 @@ const MIGRATIONS: [(&str, i32); 1] = [(
         include_str!("step-1/tables.sql"),
         include_str!("step-1/reading.sql"),
         include_str!("step-1/writing.sql"),
-        include_str!("step-1/compacting.sql"),
         include_str!("step-1/forking.sql"),
         include_str!("step-1/listing.sql"),
         include_str!("step-1/deleting.sql"),
@@ -37,8 +42,11 @@ const VERSIONS: &str = "create table @.schema_version (\
 
 /// The state of the schema before a migration.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
-    Nothing { schema: bool },
+enum State {
+    /// There are no tables. There may be an empty schema.
+    Empty {
+        has_schema: bool,
+    },
     Version(i32),
 }
 
@@ -58,7 +66,7 @@ pub(crate) async fn migrate(database: &mut Database, create: bool) -> Result<(),
 /// Migrates, and repeats after transient failures. If it is unknown whether a migration was committed, it is safe to
 /// repeat it.
 async fn migrate_with_retries(database: &mut Database, create: bool) -> Result<(), OpenError> {
-    let mut retry = database.retry();
+    let mut retry = Retry::new(database.retry_for);
     loop {
         match try_migrate(database, create).await {
             Err(OpenError::Postgres { source, .. }) => retry.again(source, &database.pool).await?,
@@ -69,18 +77,19 @@ async fn migrate_with_retries(database: &mut Database, create: bool) -> Result<(
 
 async fn try_migrate(database: &mut Database, create: bool) -> Result<(), OpenError> {
     let mut transaction = begin(database).await?;
-    let found = inspect(database, &mut transaction).await;
+    let inspected = inspect(database, &mut transaction).await;
     transaction.rollback().await;
-    let (found, defaults) = found?;
+    let (state, defaults) = inspected?;
     database.defaults = defaults;
-    if matches!(found, Found::Version(version) if version >= NEWEST) {
-        return Ok(());
+
+    match state {
+        State::Version(version) if version >= NEWEST => return Ok(()),
+        State::Empty { .. } if !create => return Err(OpenError::NoSchema { schema: database.schema.clone() }),
+        State::Empty { .. } | State::Version(_) => {}
     }
-    if !create && matches!(found, Found::Nothing { .. }) {
-        return Err(OpenError::NoSchema { schema: database.schema.clone() });
-    }
+
     let mut transaction = begin(database).await?;
-    match within(database, &mut transaction).await {
+    match run_steps(database, &mut transaction).await {
         Ok(()) => Ok(transaction.commit().await?),
         Err(error) => {
             transaction.rollback().await;
@@ -95,21 +104,24 @@ async fn begin(database: &Database) -> Result<Lease, PostgresError> {
     Ok(lease)
 }
 
-async fn within(database: &Database, transaction: &mut Lease) -> Result<(), OpenError> {
+/// Runs the steps that the schema lacks.
+async fn run_steps(database: &Database, transaction: &mut Lease) -> Result<(), OpenError> {
     // One migration at a time in this schema. The lock ends with the transaction, even through a pooler.
     let lock = statement("select pg_advisory_xact_lock(hashtextextended($1, 0))", &[Type::TEXT]);
     transaction.query(&lock, &[&format!("tower-chat-history {}", database.schema)]).await?;
+
     // Another replica may have migrated while this one waited.
     let version = match inspect(database, transaction).await?.0 {
-        Found::Version(version) => version,
-        Found::Nothing { schema } => {
-            if !schema {
+        State::Version(version) => version,
+        State::Empty { has_schema } => {
+            if !has_schema {
                 transaction.batch(&format!("create schema \"{}\"", database.schema)).await?;
             }
             transaction.batch(&in_schema(VERSIONS, &database.schema)).await?;
             0
         }
     };
+
     let insert = in_schema("insert into @.schema_version (version, readable_from) values ($1, $2)", &database.schema);
     for (number, (step, readable_from)) in steps_after(version, &MIGRATIONS) {
         transaction.batch(&in_schema(step, &database.schema)).await?;
@@ -124,7 +136,7 @@ fn steps_after<S>(version: i32, steps: &[S]) -> impl Iterator<Item = (i32, &S)> 
 }
 
 /// Reads the state of the schema and the settings of the session.
-async fn inspect(database: &Database, transaction: &mut Lease) -> Result<(Found, SessionDefaults), OpenError> {
+async fn inspect(database: &Database, transaction: &mut Lease) -> Result<(State, SessionDefaults), OpenError> {
     let schema = &database.schema;
     // This reads the catalog itself. The results of `to_regclass` and similar functions may be cached within a
     // transaction, and another replica may have created the schema while this one waited.
@@ -143,31 +155,89 @@ async fn inspect(database: &Database, transaction: &mut Lease) -> Result<(Found,
     );
     let rows = transaction.query(&look, &[schema]).await?;
     let row = rows.first().ok_or(PostgresError::Protocol)?;
-    let column = |number: usize| row.try_get::<_, bool>(number).map_err(PostgresError::from);
-    let encoding: String = row.try_get(0).map_err(PostgresError::from)?;
+    let encoding: String = column(row, 0)?;
+    let has_schema: bool = column(row, 1)?;
+    let has_versions: bool = column(row, 2)?;
+    let has_tables: bool = column(row, 3)?;
+    let defaults = SessionDefaults { isolated: column(row, 4)?, read_only: column(row, 5)? };
+
     if encoding != "UTF8" {
         return Err(OpenError::Encoding { encoding });
     }
-    let defaults = SessionDefaults { isolated: column(4)?, read_only: column(5)? };
-    owners::check(database, transaction).await?;
-    // Other applications have a table `schema_version` too, but hardly one with this column.
-    if !column(2)? {
-        return if column(3)? {
-            Err(OpenError::Foreign)
-        } else {
-            Ok((Found::Nothing { schema: column(1)? }, defaults))
-        };
+    check_owners(database, transaction).await?;
+
+    // Other applications have a table `schema_version` too, but hardly one with the store's columns.
+    if !has_versions && has_tables {
+        return Err(OpenError::Foreign);
     }
+    if !has_versions {
+        return Ok((State::Empty { has_schema }, defaults));
+    }
+
     // A library must be able to use the result of every step, so the largest `readable_from` counts.
     let newest = "select coalesce(max(version), 0), coalesce(max(readable_from), 0) from @.schema_version";
     let rows = transaction.query(&statement(&in_schema(newest, schema), &[]), &[]).await?;
     let row = rows.first().ok_or(PostgresError::Protocol)?;
-    let found = row.try_get(0).map_err(PostgresError::from)?;
-    let readable_from: i32 = row.try_get(1).map_err(PostgresError::from)?;
+    let version = column(row, 0)?;
+    let readable_from: i32 = column(row, 1)?;
     if readable_from > NEWEST {
-        return Err(OpenError::NewerSchema { schema: schema.clone(), found, known: NEWEST });
+        return Err(OpenError::NewerSchema { schema: schema.clone(), found: version, known: NEWEST });
     }
-    Ok((Found::Version(found), defaults))
+    Ok((State::Version(version), defaults))
+}
+
+/// Finds the first of schema, tables and functions whose owner is not trusted. Returns the object, or null for the
+/// schema, and the owner.
+///
+/// Trusted are the current role, the roles that it is a member of, superusers, and the named role. `pg_has_role` is not
+/// used: it reports that a superuser is a member of every role. Objects of `pg_database_owner` belong to the owner of
+/// the database. Functions with the same names and other parameters are ignored: the store does not call them.
+const UNTRUSTED_OWNER: &str = "
+    with recursive mine (role) as (
+        select r.oid from pg_catalog.pg_roles r where r.rolname = current_user
+        union select m.roleid from pg_catalog.pg_auth_members m join mine on m.member = mine.role
+    ), things (number, object, namespace, owner) as (
+        select 0, null::text, n.oid, n.nspowner from pg_catalog.pg_namespace n
+        union all
+        select 1, 'the table ' || c.relname, c.relnamespace, c.relowner from pg_catalog.pg_class c
+            where c.relname in ('schema_version', 'conversation', 'exchange', 'compaction', 'erasure', 'epoch')
+        union all
+        select 2, 'the function ' || p.proname, p.pronamespace, p.proowner from pg_catalog.pg_proc p
+            where p.proname || ' ' || p.proargtypes::text = any ($2)
+    )
+    select t.object, r.rolname::text
+    from things t join pg_catalog.pg_namespace n on n.oid = t.namespace and n.nspname = $1
+        join pg_catalog.pg_roles o on o.oid = t.owner
+        join pg_catalog.pg_roles r on r.oid = case o.rolname when 'pg_database_owner' then (
+            select d.datdba from pg_catalog.pg_database d where d.datname = current_database()
+        ) else o.oid end
+    where not r.rolsuper and r.oid not in (select role from mine) and r.rolname is distinct from $3
+    order by t.number, t.object limit 1";
+
+/// Checks who owns the schema and the store's objects in it.
+///
+/// The owner of a schema may replace the functions in it, which run with the rights of the caller. An existing schema
+/// is therefore used only if its owner is trusted.
+async fn check_owners(database: &Database, transaction: &mut Lease) -> Result<(), OpenError> {
+    let schema = &database.schema;
+    let functions = FUNCTIONS.map(signature).to_vec();
+    let untrusted = statement(UNTRUSTED_OWNER, &[Type::TEXT, Type::TEXT_ARRAY, Type::TEXT]);
+    let rows = transaction.query(&untrusted, &[schema, &functions, &database.schema_owner]).await?;
+
+    let Some(row) = rows.first() else { return Ok(()) };
+    let object = column(row, 0)?;
+    let owner = column(row, 1)?;
+    Err(OpenError::Owner { schema: schema.clone(), object, owner })
+}
+
+/// Returns a function in the form of the catalog: its name and the numbers of its parameters' types.
+fn signature((name, letters): Function) -> String {
+    let parameters: Vec<String> = types(letters).iter().map(|parameter| parameter.oid().to_string()).collect();
+    format!("{name} {}", parameters.join(" "))
+}
+
+fn column<'a, T: FromSql<'a>>(row: &'a Row, number: usize) -> Result<T, PostgresError> {
+    Ok(row.try_get(number)?)
 }
 
 fn statement(text: &str, types: &[Type]) -> Statement {
@@ -180,10 +250,15 @@ mod tests {
 
     #[test]
     fn a_schema_gets_the_steps_that_it_lacks_in_their_order() {
-        let after = |version| steps_after(version, &["one", "two", "three"]).collect::<Vec<_>>();
-        assert_eq!(after(0), [(1, &"one"), (2, &"two"), (3, &"three")]);
-        assert_eq!(after(2), [(3, &"three")]);
-        assert_eq!(after(3), []);
-        assert_eq!(after(99), [], "a newer library was here");
+        let steps = ["one", "two", "three"];
+        assert_eq!(steps_after(0, &steps).collect::<Vec<_>>(), [(1, &"one"), (2, &"two"), (3, &"three")]);
+        assert_eq!(steps_after(2, &steps).collect::<Vec<_>>(), [(3, &"three")]);
+        assert_eq!(steps_after(3, &steps).count(), 0);
+        assert_eq!(steps_after(99, &steps).count(), 0, "a newer library was here");
+    }
+
+    #[test]
+    fn a_function_is_identified_by_its_parameters() {
+        assert_eq!(signature(("delete_1", "tu")), "delete_1 25 2950");
     }
 }

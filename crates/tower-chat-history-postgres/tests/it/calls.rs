@@ -93,7 +93,7 @@ async fn a_call_that_waits_for_a_lock_can_be_dropped() {
     }
     say(&store, &other, "another conversation continues").await;
     admin.batch_execute("commit").await.unwrap();
-    // The dropped call may be done or not. A repetition settles it.
+    // The dropped call may be done or not. A repetition tells which.
     store.append(&id, left).await.unwrap();
     assert_eq!(texts(&store, &id).await, ["one", "left"]);
 }

@@ -85,7 +85,7 @@ local function from_position(word, from, compaction, stopped)
 
   local records = redis.call('LRANGE', log, first, last)
   return {word, self.i, self.n, self.f, compaction[1], compaction[2], compaction[3], stopped and 1 or 0, from, records,
-    entries, shown, made, self.bytes - (self.f > 0 and entry(self, self.f).bytes or 0)}
+    entries, shown, joined(made), self.bytes - (self.f > 0 and entry(self, self.f).bytes or 0)}
 end
 
 if ARGV[8] == '1' and newest ~= '' and known and known > self.f and known < self.n and fits(entry(self, known))

@@ -50,4 +50,4 @@ if to > from then
   records = redis.call('LRANGE', log, from - self.b, to - 1 - self.b)
 end
 -- The form is that of a window (see `load.lua`).
-return {'page', self.i, self.n, self.f, from, records, found, values, made}
+return {'page', self.i, self.n, self.f, from, records, found, values, joined(made)}

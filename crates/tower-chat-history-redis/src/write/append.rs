@@ -86,7 +86,7 @@ async fn tidy_names(shared: &Shared, id: &ConversationId, naming: &Naming, refus
     }
 
     if refused.is_some_and(|error| !matches!(error, StoreError::Conflict { current: Some(_) })) {
-        list::drop_name(shared, id).await.ok();
+        registry::drop_name(shared, id).await.ok();
     }
 }
 
@@ -109,7 +109,7 @@ async fn send(
     let exchange = &append.exchange;
     let body = exchange.encode().map_err(StoreError::backend)?;
     let recalled = recalled_value(exchange)?;
-    let provenance = exchange.provenance.as_deref().map(Provenance::encode).transpose();
+    let provenance = exchange.provenance.as_ref().map(Provenance::encode).transpose();
     let provenance = provenance.map_err(StoreError::backend)?.unwrap_or_default();
 
     let (word, incarnation, version) = match append.expect {

@@ -1,5 +1,10 @@
 //! Removing the end or the beginning of a log: in one step, which takes effect at once, and then from the keys, in
 //! small steps.
+//!
+//! # Decisions
+//!
+//! - **Removed values are hidden first and deleted later**: a script blocks the server for all conversations, so it
+//!   must not grow with the log.
 
 use tower_chat_history_core::{
     Compact, ConversationId, Derived, Expect, Incarnation, PruneTo, Pruned, Revision, Seq, StoreError, Truncated,

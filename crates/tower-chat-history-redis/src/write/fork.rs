@@ -138,7 +138,7 @@ async fn create(
             Err(error) => matches!(error, StoreError::Gone),
         };
         if is_absent {
-            list::drop_name(shared, &to.id).await.ok();
+            registry::drop_name(shared, &to.id).await.ok();
         }
     }
 

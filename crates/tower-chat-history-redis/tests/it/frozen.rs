@@ -137,7 +137,7 @@ async fn a_conversation_of_layout_1_is_read_and_written_unchanged() {
     let fourth = fourth.unwrap();
     let digests = fourth.digests;
     assert_eq!((digests.head, &*digests.prompt.to_string()), (Digest::of(b""), "0011223344556677"));
-    assert_eq!(*fourth, Provenance::new(1, cut.positions, digests, Origin::unknown().provider("p4")));
+    assert_eq!(fourth, Provenance::new(1, cut.positions, digests, Origin::unknown().provider("p4")));
     let window = Window::new(revision, Some(compaction), page.exchanges, false);
     assert_eq!(store.load(&id, Load::new()).await.unwrap(), Loaded::Window(window));
 

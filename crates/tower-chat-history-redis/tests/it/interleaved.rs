@@ -87,7 +87,7 @@ impl Actor {
         }
     }
 
-    /// Returns true if the call is refused after one that bars it.
+    /// Returns true if the call is refused after one that [refuses](Self::bars) first turns.
     const fn is_barred(self) -> bool {
         matches!(self, Self::FirstTurn | Self::DividedFirstTurn | Self::Fork | Self::DividedFork)
     }

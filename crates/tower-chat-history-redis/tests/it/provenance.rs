@@ -18,6 +18,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         an_erasure_removes_all_provenances_at_once,
         large_provenances_end_a_page,
         damaged_provenances_are_reported_without_quoting_them,
+        a_provenance_with_a_line_break_is_corrupt,
         a_missing_key_of_provenances_is_corrupt,
         a_lost_or_additional_provenance_is_corrupt,
     ]
@@ -144,6 +145,16 @@ async fn damaged_provenances_are_reported_without_quoting_them() {
         }
         assert_eq!(store.read(&id, Seq::new(2), 9).await.unwrap().exchanges.len(), 2, "{value}");
     }
+}
+
+async fn a_provenance_with_a_line_break_is_corrupt() {
+    let (mut test, id) = setup().await;
+    test.run::<()>(&["LSET", &key(&id, ":provenances"), "0", "secret\nsecret"]);
+    for (from, limit) in [(Seq::FIRST, 9), (Seq::new(1), 1)] {
+        let error = test.store.read(&id, from, limit).await.unwrap_err();
+        assert!(matches!(&error, StoreError::Corrupt { seq, .. } if *seq == from), "{error:?}");
+    }
+    assert_eq!(test.store.read(&id, Seq::new(2), 9).await.unwrap().exchanges.len(), 2);
 }
 
 async fn assert_damaged(test: &TestServer, id: &ConversationId) {

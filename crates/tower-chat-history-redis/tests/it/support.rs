@@ -244,7 +244,7 @@ pub(crate) fn made_by(provider: &str) -> Exchange {
     let origin = Origin::unknown().provider(provider);
     let cut = Cut::window_from(Seq::new(1)).positions;
     let digests = PromptDigests::new(head, prompt);
-    exchange.provenance = Some(Box::new(Provenance::new(1, cut, digests, origin)));
+    exchange.provenance = Some(Provenance::new(1, cut, digests, origin));
     exchange
 }
 
@@ -256,7 +256,7 @@ pub(crate) async fn make(store: &RedisStore, id: &ConversationId, provider: &str
 /// Returns the providers of the replies of a log, which are empty for exchanges without provenance.
 pub(crate) async fn providers(store: &RedisStore, id: &ConversationId) -> Vec<String> {
     let page = store.read(id, Seq::FIRST, 1_000).await.unwrap();
-    let provenances = page.exchanges.iter().map(|one| one.exchange.provenance.as_deref());
+    let provenances = page.exchanges.iter().map(|one| one.exchange.provenance.as_ref());
     provenances.map(|made| made.map_or_else(String::new, |made| made.origin.provider.clone().unwrap())).collect()
 }
 

@@ -1,4 +1,9 @@
 //! The schema: identifying and migrating a file.
+//!
+//! # Decisions
+//!
+//! - **The rowid combines conversation and position**, so a window is one range of rows. In order of arrival, reads
+//!   took 1.3 to 2.8 times as long.
 
 use rusqlite::Connection;
 

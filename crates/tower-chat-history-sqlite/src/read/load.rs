@@ -1,12 +1,16 @@
 //! Reading a log: the window of a load, and pages.
+//!
+//! # Decisions
+//!
+//! - **A window is read in one walk**, back from the newest exchange, and each exchange is decoded as it comes. A
+//!   second statement would visit each row again.
 
-use rusqlite::{Connection, Row, types::ValueRef};
+use rusqlite::{Connection, Row};
 use tower_chat_history_core::{
-    CompactionVersion, ConversationId, KnownState, Load, Loaded, Page, Recorded, Seq, Window,
-    backend::{Scan, WindowScan},
+    CompactionVersion, ConversationId, KnownState, Load, Loaded, Page, Recorded, Seq, Window, backend::WindowScan,
 };
 
-use super::log::{Damage, Log, SELECT_BACK, SELECT_RANGE, number, size};
+use super::log::{Columns, Damage, Log, SELECT_BACK, SELECT_RANGE, number, size};
 use crate::{erasures, error::Failure, job::Request, stats::Counters};
 
 /// The largest size of the messages of a page, in bytes, including the records of recalled messages and
@@ -72,16 +76,20 @@ impl LoadWindow {
             log.check(&self.id, row, expected)?;
             let Some(row) = row else { break };
 
-            let stored = StoredSize::of(row)?;
-            let (messages, bytes) = match size(&self.id, expected, stored.columns) {
+            let columns = Columns::of(row)?;
+            let body = row.get_ref(5)?.as_bytes().map_err(rusqlite::Error::from)?;
+            let octets = i64::try_from(body.len()).unwrap_or(i64::MAX);
+            let (messages, bytes) = match size(&self.id, expected, (columns.messages, columns.bytes, octets)) {
                 Ok(size) => size,
                 // Decoding the record may return a more precise error, for example that a newer version wrote it.
-                Err(damaged) => return Err(Log::decode(&self.id, row).err().unwrap_or(damaged)),
+                Err(damaged) => {
+                    return Err(Log::decode(&self.id, expected, columns, row).err().unwrap_or(damaged));
+                }
             };
-            if scan.offer(Seq::new(expected), stored.opens_turn, messages, bytes) == Scan::Stop {
+            if scan.offer(Seq::new(expected), columns.continues.is_none(), messages, bytes).is_break() {
                 break;
             }
-            newest_first.push(Log::decode(&self.id, row));
+            newest_first.push(Log::decode(&self.id, expected, columns, row));
         }
 
         if first == log.first() && first > 0 && !scan.is_truncated() {
@@ -94,22 +102,6 @@ impl LoadWindow {
         newest_first.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
         let exchanges = newest_first.into_iter().rev().collect::<Result<_, _>>()?;
         Ok((exchanges, scan.is_truncated()))
-    }
-}
-
-/// The columns of an exchange that limit a walk.
-struct StoredSize {
-    opens_turn: bool,
-    /// The number of messages, their size in bytes, and the size of the body.
-    columns: (i64, i64, i64),
-}
-
-impl StoredSize {
-    /// Reads the columns from a row of [`SELECT_BACK`].
-    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let body = row.get_ref(5)?.as_bytes()?.len();
-        let columns = (row.get(3)?, row.get(4)?, i64::try_from(body).unwrap_or(i64::MAX));
-        Ok(Self { opens_turn: row.get_ref(2)? == ValueRef::Null, columns })
     }
 }
 
@@ -143,13 +135,14 @@ impl Request for ReadPage {
             log.check(&self.id, row, expected)?;
             let Some(row) = row else { break };
 
-            let messages: usize = number(&self.id, expected, row.get(4)?)?;
+            let columns = Columns::of(row)?;
+            let messages: usize = number(&self.id, expected, columns.bytes)?;
             let records = record_len(row, 7)? + record_len(row, 8)?;
             bytes = bytes.saturating_add(messages).saturating_add(records);
             if bytes > MAX_PAGE_BYTES && !exchanges.is_empty() {
                 break;
             }
-            exchanges.push(Log::decode(&self.id, row)?);
+            exchanges.push(Log::decode(&self.id, expected, columns, row)?);
         }
 
         let next = from + exchanges.len() as u64;

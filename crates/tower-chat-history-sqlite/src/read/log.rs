@@ -196,21 +196,20 @@ impl Log {
         let mut rows = statement.query([self.place(seq); 2])?;
         let row = rows.next()?.ok_or_else(|| Damage::Missing.at(id, seq))?;
         counters.decoded(1);
-        Self::decode(id, row)
+        Self::decode(id, seq, Columns::of(row)?, row)
     }
 
-    /// Decodes the exchange in a row of [`SELECT_RANGE`], and checks that the record belongs to the row.
-    pub(super) fn decode(id: &ConversationId, row: &Row<'_>) -> Result<Recorded, Failure> {
-        let seq = seq_of(row.get(0)?);
+    /// Decodes the exchange at a position, in a row of [`SELECT_RANGE`], and checks that the record belongs to the row.
+    pub(super) fn decode(id: &ConversationId, seq: u64, columns: Columns, row: &Row<'_>) -> Result<Recorded, Failure> {
         let exchange = Self::decode_records(row).map_err(|error| corrupt(id, Seq::new(seq), error))?;
         if row.get_ref(1)?.as_str().ok() != Some(exchange.id.as_str()) {
             return Err(Damage::OtherExchange.at(id, seq));
         }
 
-        let continues = row.get::<_, Option<i64>>(2)?.map(|stored| number(id, seq, stored)).transpose()?.map(Seq::new);
+        let continues = columns.continues.map(|stored| number(id, seq, stored)).transpose()?.map(Seq::new);
         let recalled_first: Option<i64> = row.get(6)?;
-        let messages: usize = number(id, seq, row.get(3)?)?;
-        let bytes: usize = number(id, seq, row.get(4)?)?;
+        let messages: usize = number(id, seq, columns.messages)?;
+        let bytes: usize = number(id, seq, columns.bytes)?;
         if continues != exchange.continues
             || messages != exchange.message_count()
             || bytes != exchange.bytes()
@@ -228,6 +227,23 @@ impl Log {
             provenance: row.get_ref(8)?.as_str_or_null()?,
         };
         Ok(records.decode()?)
+    }
+}
+
+/// The columns of an exchange that limit a walk.
+#[derive(Clone, Copy)]
+pub(super) struct Columns {
+    /// The position of the exchange that this one continues, or `None` if it opens a turn.
+    pub(super) continues: Option<i64>,
+    pub(super) messages: i64,
+    /// The size of the messages in bytes.
+    pub(super) bytes: i64,
+}
+
+impl Columns {
+    /// Reads the columns from a row of [`SELECT_RANGE`].
+    pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { continues: row.get(2)?, messages: row.get(3)?, bytes: row.get(4)? })
     }
 }
 

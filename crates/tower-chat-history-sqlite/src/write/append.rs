@@ -39,7 +39,7 @@ impl AppendExchange {
         let exchange = &*append.exchange;
         let body = exchange.encode().map_err(StoreError::backend)?;
         let recalled = exchange.recalled.as_ref().map(Recalled::encode).transpose().map_err(StoreError::backend)?;
-        let provenance = exchange.provenance.as_deref().map(Provenance::encode);
+        let provenance = exchange.provenance.as_ref().map(Provenance::encode);
         let provenance = provenance.transpose().map_err(StoreError::backend)?;
 
         Ok(Self {

@@ -1,4 +1,9 @@
 //! The writer thread and its requests.
+//!
+//! # Decisions
+//!
+//! - **One thread commits all queued writes in one transaction**, so they share one fsync. A turn hands work to a
+//!   thread only twice; with sqlx, it would many times.
 
 mod append;
 mod batch;

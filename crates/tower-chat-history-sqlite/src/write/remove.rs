@@ -3,8 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use tower_chat_history_core::{
     Compact, ConversationId, Cursor, Derived, Expect, Incarnation, PruneTo, Pruned, Removed, Revision, Seq, StoreError,
-    Truncated,
-    backend::{PruneScan, Scan},
+    Truncated, backend::PruneScan,
 };
 
 use super::replace;
@@ -204,7 +203,7 @@ impl PruneLog {
                 PruneTo::LastMessages(_) => size(&self.id, seq, (row.get(2)?, row.get(3)?, row.get(4)?))?.0,
                 _ => 0,
             };
-            if scan.offer(Seq::new(seq), row.get(1)?, messages) == Scan::Stop {
+            if scan.offer(Seq::new(seq), row.get(1)?, messages).is_break() {
                 break;
             }
         }

@@ -36,9 +36,9 @@ async fn a_copy_has_the_rows_of_the_log() {
     say(&store, &id, "zero").await;
     let opening = say(&store, &id, "one").await;
     let mut answered = recalling("two", "cites one", &[1]).continuing(opening.seq);
-    answered.provenance = Some(Box::default());
+    answered.provenance = Some(Default::default());
     let mut cites_pruned = recalling("three", "cites zero", &[0, 1]);
-    cites_pruned.provenance = Some(Box::default());
+    cites_pruned.provenance = Some(Default::default());
     for exchange in [answered, cites_pruned, recalling("four", "cites nothing", &[]), exchange("five")] {
         store.append(&id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
     }

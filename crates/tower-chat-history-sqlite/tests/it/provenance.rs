@@ -16,7 +16,7 @@ fn made_by(provider: &str) -> Exchange {
     let origin = Origin::unknown().provider(provider);
     let [head, prompt] = ["head", "prompt"].map(|text| Digest::of(text.as_bytes()));
     let cut = Cut::window_from(Seq::new(1)).positions;
-    exchange.provenance = Some(Box::new(Provenance::new(1, cut, PromptDigests::new(head, prompt), origin)));
+    exchange.provenance = Some(Provenance::new(1, cut, PromptDigests::new(head, prompt), origin));
     exchange
 }
 

@@ -27,7 +27,7 @@ async fn plant(store: &SqliteStore, id: &ConversationId, number: usize, turn: us
     let origin = Origin::unknown().provider(SECRET);
     let cut = Cut::window_from(Seq::FIRST).positions;
     let digests = PromptDigests::new(Digest::of(b"a"), Digest::of(b"b"));
-    exchange.provenance = Some(Box::new(Provenance::new(1, cut, digests, origin)));
+    exchange.provenance = Some(Provenance::new(1, cut, digests, origin));
     let appended = store.append(id, Append::new(Expect::AnyOrCreate, exchange)).await.unwrap();
     let incarnation = appended.revision.incarnation();
     let mut compact = compact(SECRET, 0, Some(&text(5)));

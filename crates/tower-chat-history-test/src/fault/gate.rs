@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
-use crate::lock::lock;
+use crate::util::lock;
 
 /// A handle that holds back calls of an operation, until it is [released](Self::release) or dropped.
 /// [`FaultStore::hold`](crate::FaultStore::hold) and [`FaultStore::hold_answers`](crate::FaultStore::hold_answers)
@@ -83,7 +83,7 @@ impl Gates {
         let closed = lock(&self.0).clone();
         for gate in closed {
             let mut state = gate.0.subscribe();
-            let _counted = Waiting::new(&gate);
+            let _counted = Waiter::new(&gate);
             // The gate lives until the end of this block, so waiting does not fail.
             let _ = state.wait_for(|state| state.open).await;
         }
@@ -91,16 +91,16 @@ impl Gates {
 }
 
 /// Counts a call while it waits, and stops counting it if its future is dropped.
-struct Waiting<'a>(&'a Gate);
+struct Waiter<'a>(&'a Gate);
 
-impl<'a> Waiting<'a> {
+impl<'a> Waiter<'a> {
     fn new(gate: &'a Gate) -> Self {
         gate.0.send_modify(|state| state.waiting += 1);
         Self(gate)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.0.send_modify(|state| state.waiting -= 1);
     }

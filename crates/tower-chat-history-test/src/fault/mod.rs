@@ -1,11 +1,10 @@
 //! A store that fails on demand.
 
-mod erase;
 mod gate;
-mod plan;
 mod store;
 
 use std::{
+    collections::VecDeque,
     fmt,
     sync::{
         Arc, Mutex,
@@ -14,14 +13,11 @@ use std::{
     time::Duration,
 };
 
-use tower_chat_history_core::{ConversationId, Loaded, StoreError};
+use tower_chat_history_core::{ConversationId, Loaded, Seq, StoreError};
 
-use self::{
-    gate::Gates,
-    plan::{Plan, Step},
-};
-pub use self::{gate::Hold, plan::Fault, store::Op};
-use crate::lock::lock;
+use self::gate::Gates;
+pub use self::{gate::Hold, store::Op};
+use crate::util::lock;
 
 /// A store that wraps another store and counts its calls. A test can make calls fail, lose their answers, wait or hang.
 ///
@@ -76,6 +72,7 @@ impl OpFaults {
     ) -> Result<T, StoreError> {
         self.calls.fetch_add(1, Relaxed);
         let step = lock(&self.plan).next();
+
         let delay = *lock(&self.delay);
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
@@ -84,6 +81,7 @@ impl OpFaults {
         if let Step::Fail(fault) = step {
             return Err(fault.error(id));
         }
+
         let answer = inner.await;
         self.after.pass().await;
         if let Step::LoseAnswer = step { Err(StoreError::unavailable("the answer was lost on demand")) } else { answer }
@@ -191,5 +189,67 @@ impl<S> Clone for FaultStore<S> {
 impl<S: fmt::Debug> fmt::Debug for FaultStore<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FaultStore").field("faults", &self.faults).field("inner", &&*self.inner).finish_non_exhaustive()
+    }
+}
+
+/// A kind of [`StoreError`] that a [`FaultStore`](crate::FaultStore) fails with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// [`StoreError::Unavailable`]: a retry may succeed.
+    Unavailable,
+    /// [`StoreError::Backend`]: a retry will not succeed.
+    Backend,
+    /// [`StoreError::Conflict`], without the current revision.
+    Conflict,
+    /// [`StoreError::Gone`].
+    Gone,
+    /// [`StoreError::Corrupt`], at the first position of the conversation of the call. If the call names no
+    /// conversation, it is [`StoreError::Backend`].
+    Corrupt,
+}
+
+impl Fault {
+    fn error(self, id: Option<&ConversationId>) -> StoreError {
+        const REASON: &str = "the store failed on demand";
+        match (self, id) {
+            (Self::Unavailable, _) => StoreError::unavailable(REASON),
+            (Self::Backend, _) | (Self::Corrupt, None) => StoreError::backend(REASON),
+            (Self::Conflict, _) => StoreError::Conflict { current: None },
+            (Self::Gone, _) => StoreError::Gone,
+            (Self::Corrupt, Some(id)) => {
+                StoreError::Corrupt { conversation: id.clone(), seq: Seq::FIRST, source: REASON.into() }
+            }
+        }
+    }
+}
+
+/// The step of the plan that one call takes.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Pass,
+    Fail(Fault),
+    LoseAnswer,
+}
+
+/// The steps of the next calls, as pairs of a number of calls and their step. When all steps are used, calls pass.
+#[derive(Debug, Default)]
+struct Plan(VecDeque<(usize, Step)>);
+
+impl Plan {
+    fn push(&mut self, calls: usize, step: Step) {
+        if calls > 0 {
+            self.0.push_back((calls, step));
+        }
+    }
+
+    fn next(&mut self) -> Step {
+        let Some((left, step)) = self.0.front_mut() else { return Step::Pass };
+        let step = *step;
+        *left -= 1;
+        if *left == 0 {
+            self.0.pop_front();
+        }
+        step
     }
 }

@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 use tower_chat_history_core::{
-    Append, Appended, Compact, CompactOutcome, ConversationId, Derived, Fork, ForkTo, Forked, HistoryStore,
-    Incarnation, Load, Loaded, Page, Prune, PruneTo, Pruned, Revision, Seq, StoreError, Truncate, Truncated,
+    Append, Appended, ByStore, Compact, CompactOutcome, ConversationId, Cursor, Derived, Erase, ErasedPage, Fork,
+    ForkTo, Forked, HistoryStore, Incarnation, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing, Load,
+    Loaded, Page, Prefix, Prune, PruneTo, Pruned, Removed, Revision, Scrubbed, Seq, StoreError, Truncate, Truncated,
 };
 
 use super::FaultStore;
@@ -119,5 +120,51 @@ impl<S: Prune> Prune for FaultStore<S> {
 impl<S: Fork> Fork for FaultStore<S> {
     async fn fork(&self, id: &ConversationId, incarnation: Incarnation, to: ForkTo) -> Result<Forked, StoreError> {
         self.of(Op::Fork).run_stages(Some(id), self.inner.fork(id, incarnation, to)).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: List> List for FaultStore<S> {
+    async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+        self.of(Op::List).run_stages(under.as_id(), self.inner.list(under, after, limit)).await
+    }
+
+    async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
+        self.of(Op::Describe).run_stages(Some(id), self.inner.describe(id)).await
+    }
+
+    async fn set_labels(
+        &self,
+        id: &ConversationId,
+        incarnation: Incarnation,
+        replaces: LabelsVersion,
+        labels: Labels,
+    ) -> Result<LabelsOutcome, StoreError> {
+        self.of(Op::SetLabels).run_stages(Some(id), self.inner.set_labels(id, incarnation, replaces, labels)).await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: Erase> Erase for FaultStore<S> {
+    async fn bar(&self, under: &Prefix) -> Result<(), StoreError> {
+        self.of(Op::Bar).run_stages(under.as_id(), self.inner.bar(under)).await
+    }
+
+    async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
+        self.of(Op::Erase).run_stages(under.as_id(), self.inner.erase(under, after, limit)).await
+    }
+
+    async fn erase_if(&self, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, StoreError> {
+        self.of(Op::EraseIf).run_stages(Some(id), self.inner.erase_if(id, revision)).await
+    }
+
+    async fn count(&self, under: &Prefix) -> Result<ByStore, StoreError> {
+        self.of(Op::Count).run_stages(under.as_id(), self.inner.count(under)).await
+    }
+
+    async fn scrub(&self) -> Result<Scrubbed, StoreError> {
+        self.of(Op::Scrub).run_stages(None, self.inner.scrub()).await
     }
 }

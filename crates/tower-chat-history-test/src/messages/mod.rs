@@ -63,24 +63,17 @@
 //! ```
 
 mod content;
-mod events;
-mod fields;
-mod made;
-mod marks;
 mod order;
-mod pairing;
 mod provider;
 mod refusal;
+mod reply;
 mod request;
-mod say;
 #[cfg(test)]
 mod tests;
 mod thinking;
-mod wording;
 
 pub use self::{
-    made::MadeMessage,
     provider::{MessagesProvider, ThinkingCounts},
     refusal::{Reason, Refusal},
-    say::Say,
+    reply::{MadeMessage, Say},
 };

@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use tower_chat_history_core::{Digest, Usage};
 
 use super::{
-    MadeMessage, Refusal, Say, content, order, pairing,
+    MadeMessage, Refusal, Say, content, order,
     request::{Request, Speaker},
-    thinking::{self, Accepted, Made, Rules, is_thinking},
+    thinking::{self, AcceptedPrompt, KnownThinking, Rules, is_thinking},
 };
-use crate::lock::lock;
+use crate::util::lock;
 
 /// A provider of Anthropic's Messages API. See the [module docs](super). Clones are the same provider.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct MessagesProvider {
 
 #[derive(Debug, Default)]
 struct State {
-    made: Made,
+    made: KnownThinking,
     signatures: HashSet<String>,
     /// The replies that were paused, without their thinking.
     paused: HashSet<Digest>,
@@ -101,11 +101,13 @@ impl MessagesProvider {
         Ok(self.made(body, request, &accepted, script))
     }
 
-    fn made(&self, body: &str, request: Request, accepted: &Accepted, script: &[Say]) -> MadeMessage {
+    fn made(&self, body: &str, request: Request, accepted: &AcceptedPrompt, script: &[Say]) -> MadeMessage {
         let mut before = accepted.before.clone();
         let mut content = Vec::new();
+
         let mut state = lock(&self.state);
         state.count(accepted);
+
         for mut block in script.iter().flat_map(Say::blocks) {
             if is_thinking(&block) {
                 let signature = self.rules.sign(&mut before, &block);
@@ -118,14 +120,20 @@ impl MessagesProvider {
             state.kinds.extend(block["type"].as_str().map(str::to_owned));
             content.push(block);
         }
+
         thinking::record(&mut state.made, &content);
         state.replies += 1;
+
         let has_calls = content.iter().any(|block: &Value| block["type"] == "tool_use");
         let pauses = !has_calls && script.contains(&Say::Pause);
         if pauses {
             state.paused.insert(thinking::said(&content));
         }
-        let stop_reason = if has_calls { "tool_use" } else { ["end_turn", "pause_turn"][usize::from(pauses)] };
+        let stop_reason = match (has_calls, pauses) {
+            (true, _) => "tool_use",
+            (false, true) => "pause_turn",
+            (false, false) => "end_turn",
+        };
         MadeMessage {
             id: format!("msg_{}", state.replies),
             model: request.model,
@@ -136,10 +144,11 @@ impl MessagesProvider {
         }
     }
 
-    fn read(&self, body: &str) -> Result<(Request, Accepted), Refusal> {
+    fn read(&self, body: &str) -> Result<(Request, AcceptedPrompt), Refusal> {
         let request = Request::read(body)?;
         let groups = request.groups();
         order::check(&groups)?;
+
         // The last message is the paused reply, or its last part if it was paused several times.
         let last = request.messages.last().map(|last| thinking::said(&last.blocks));
         order::check_end(&groups, |blocks| {
@@ -147,9 +156,11 @@ impl MessagesProvider {
             let is_of_server = matches!(kind, "server_tool_use" | "mcp_tool_use") || kind.ends_with("_tool_result");
             is_of_server || last.is_some_and(|last| lock(&self.state).paused.contains(&last))
         })?;
+
         content::check(&request, &lock(&self.state).kinds)?;
-        pairing::check(&groups)?;
+        order::check_calls(&groups)?;
         drop(groups);
+
         let accepted = self.rules.check(&request)?;
         if !request.drops_thinking {
             thinking::check_last(&request, &lock(&self.state).made)?;
@@ -159,7 +170,7 @@ impl MessagesProvider {
 }
 
 impl State {
-    fn count(&mut self, accepted: &Accepted) {
+    fn count(&mut self, accepted: &AcceptedPrompt) {
         let kept: HashSet<&String> = accepted.signatures.iter().collect();
         let missing = self.signatures.iter().filter(|signature| !kept.contains(signature)).count() as u64;
         self.counts.sent += accepted.signatures.len() as u64;

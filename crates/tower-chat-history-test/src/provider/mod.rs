@@ -3,29 +3,23 @@
 mod claude;
 mod deepseek;
 mod gemini;
-mod litellm;
-#[cfg(any(feature = "openai", feature = "server"))]
-mod making;
-mod openrouter;
 mod prompt;
-mod recorded;
 mod refusal;
-mod thought;
-mod wording;
 
+#[cfg(any(feature = "openai", feature = "server"))]
+use serde_json::Value;
 use tower_chat_history_core::Message;
 
 use self::prompt::Body;
 #[cfg(feature = "server")]
 pub(crate) use self::prompt::thinks;
-pub use self::refusal::{ProviderRefusal, Refused};
+pub(crate) use self::prompt::{Prompt, ReplyRecords};
 #[cfg(any(feature = "openai", feature = "server"))]
-pub(crate) use self::{
-    making::{Making, Said},
-    thought::Thought,
-};
-pub(crate) use self::{prompt::Prompt, recorded::Recorded};
-use crate::chat_rules::{check_chat_rules, check_ids};
+pub(crate) use self::prompt::{ProviderFields, Thought};
+pub use self::refusal::{ProviderRefusal, RefusalReason};
+use crate::chat_rules::{RuleViolation, check_chat_rules, check_ids};
+#[cfg(any(feature = "openai", feature = "server"))]
+use crate::signature::Before;
 
 /// A provider of chat completions, by the rules that it adds to the [chat rules](check_chat_rules).
 ///
@@ -40,7 +34,7 @@ use crate::chat_rules::{check_chat_rules, check_ids};
 /// # Example
 ///
 /// ```
-/// use tower_chat_history_test::{ChatProvider, Refused};
+/// use tower_chat_history_test::{ChatProvider, RefusalReason};
 ///
 /// let body = r#"{"model":"deepseek-v4-pro","messages":[
 ///     {"role":"user","content":"Is it warm?"},
@@ -49,7 +43,7 @@ use crate::chat_rules::{check_chat_rules, check_ids};
 ///     {"role":"tool","tool_call_id":"call_1","content":"12 degrees"}]}"#;
 ///
 /// let refusal = ChatProvider::DeepSeek.check(body).unwrap_err();
-/// assert_eq!(refusal.reason(), &Refused::MissingReasoning { position: 1 });
+/// assert_eq!(refusal.reason(), &RefusalReason::MissingReasoning { position: 1 });
 /// assert!(refusal.to_string().starts_with("The `reasoning_content` in the thinking mode must be passed back"));
 /// assert_eq!(ChatProvider::OpenAi.check(body), Ok(()));
 /// ```
@@ -131,19 +125,86 @@ impl ChatProvider {
         self.check_prompt(&body.prompt(), None)
     }
 
-    /// Checks a prompt. `recorded` has the replies that had reasoning, or is `None` if all of them had.
-    pub(crate) fn check_prompt(self, prompt: &Prompt<'_>, recorded: Option<&Recorded>) -> Result<(), ProviderRefusal> {
-        let of_openai = if self == Self::OpenAi { check_ids } else { |_: &[Message]| Ok(()) };
-        check_chat_rules(prompt.messages).and_then(|()| of_openai(prompt.messages)).map_err(|violation| {
-            let message = wording::of_rule(self, &violation, prompt.messages);
-            ProviderRefusal::new(self, Refused::ChatRules(violation), message)
-        })?;
+    /// Checks a prompt. `records` has the replies that had reasoning, or is `None` if all of them had.
+    pub(crate) fn check_prompt(
+        self,
+        prompt: &Prompt<'_>,
+        records: Option<&ReplyRecords>,
+    ) -> Result<(), ProviderRefusal> {
+        let mut obeyed = check_chat_rules(prompt.messages);
+        if obeyed.is_ok() && self == Self::OpenAi {
+            obeyed = check_ids(prompt.messages);
+        }
+        if let Err(violation) = obeyed {
+            let message = self.wording(&violation, prompt.messages);
+            return Err(ProviderRefusal::new(self, RefusalReason::ChatRules(violation), message));
+        }
+
         match self {
             Self::OpenAi => Ok(()),
-            Self::DeepSeek => deepseek::check(prompt, recorded),
+            Self::DeepSeek => deepseek::check(prompt, records),
             Self::Gemini => gemini::check(prompt),
-            Self::OpenRouter => claude::check(self, &openrouter::FIELD, prompt, recorded),
-            Self::LiteLlm => claude::check(self, &litellm::FIELD, prompt, recorded),
+            Self::OpenRouter => claude::check(self, &claude::OPENROUTER, prompt, records),
+            Self::LiteLlm => claude::check(self, &claude::LITELLM, prompt, records),
         }
+    }
+
+    /// Returns the wording for a violation of the chat rules. It is OpenAI's if the provider's own is not known.
+    fn wording(self, violation: &RuleViolation, messages: &[Message]) -> String {
+        let own = match self {
+            Self::OpenAi => None,
+            Self::DeepSeek => deepseek::wording(violation),
+            Self::Gemini => gemini::wording(violation),
+            Self::OpenRouter => claude::wording(&claude::OPENROUTER, violation, messages),
+            Self::LiteLlm => claude::wording(&claude::LITELLM, violation, messages),
+        };
+        own.unwrap_or_else(|| violation.to_string())
+    }
+}
+
+/// A provider with the prompt that it answers. It makes the provider's fields of the reply.
+#[cfg(any(feature = "openai", feature = "server"))]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Signer {
+    provider: ChatProvider,
+    records: ReplyRecords,
+    thinks: bool,
+    before: Before,
+}
+
+#[cfg(any(feature = "openai", feature = "server"))]
+impl Signer {
+    /// Prepares the reply to a prompt.
+    pub(crate) fn new(provider: ChatProvider, records: &ReplyRecords, prompt: &Prompt<'_>) -> Self {
+        let before = match provider {
+            ChatProvider::OpenRouter => claude::before_reply(&claude::OPENROUTER, prompt),
+            ChatProvider::LiteLlm => claude::before_reply(&claude::LITELLM, prompt),
+            ChatProvider::OpenAi | ChatProvider::DeepSeek | ChatProvider::Gemini => Before::default(),
+        };
+        Self { provider, records: records.clone(), thinks: prompt.thinks, before }
+    }
+
+    /// Returns the fields for a reply with these thoughts, and records that it has them. `message` is the message
+    /// without these fields. The text of a delta has at most `chars` characters.
+    pub(crate) fn fields(&self, thoughts: &[Thought], message: &Value, chars: usize) -> ProviderFields {
+        match self.provider {
+            ChatProvider::OpenAi => ProviderFields::default(),
+            ChatProvider::DeepSeek if !self.thinks => ProviderFields::default(),
+            ChatProvider::DeepSeek => {
+                self.records.add(message, 0);
+                deepseek::fields(thoughts, chars)
+            }
+            ChatProvider::Gemini => gemini::fields(message),
+            ChatProvider::OpenRouter | ChatProvider::LiteLlm if thoughts.is_empty() => ProviderFields::default(),
+            ChatProvider::OpenRouter => claude::openrouter_fields(&self.sign(thoughts, message), chars),
+            ChatProvider::LiteLlm => claude::litellm_fields(&self.sign(thoughts, message), chars),
+        }
+    }
+
+    /// Signs the thoughts, and records their number.
+    fn sign<'t>(&self, thoughts: &'t [Thought], message: &Value) -> Vec<(&'t Thought, String)> {
+        let signed = claude::signed(&self.before, thoughts);
+        self.records.add(message, signed.len());
+        signed
     }
 }

@@ -12,14 +12,14 @@ use crate::chat_rules::RuleViolation;
 #[error("{message}")]
 pub struct ProviderRefusal {
     provider: ChatProvider,
-    reason: Refused,
+    reason: RefusalReason,
     message: String,
 }
 
 /// The reason why a provider refuses a request. Positions are indexes of messages, counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum RefusalReason {
     /// The body is not a request with messages.
     Unreadable,
     /// The messages violate the [chat rules](crate::check_chat_rules).
@@ -70,12 +70,12 @@ pub enum Refused {
 }
 
 impl ProviderRefusal {
-    pub(super) fn new(provider: ChatProvider, reason: Refused, message: impl Into<String>) -> Self {
+    pub(super) fn new(provider: ChatProvider, reason: RefusalReason, message: impl Into<String>) -> Self {
         Self { provider, reason, message: message.into() }
     }
 
     pub(super) fn unreadable(provider: ChatProvider) -> Self {
-        Self::new(provider, Refused::Unreadable, "We could not parse the JSON body of your request.")
+        Self::new(provider, RefusalReason::Unreadable, "We could not parse the JSON body of your request.")
     }
 
     /// Returns the provider.
@@ -86,7 +86,7 @@ impl ProviderRefusal {
 
     /// Returns the reason.
     #[must_use]
-    pub const fn reason(&self) -> &Refused {
+    pub const fn reason(&self) -> &RefusalReason {
         &self.reason
     }
 }

@@ -44,6 +44,7 @@ impl Reply {
         if let Some(model) = &self.model {
             made.model.clone_from(model);
         }
+
         made.usage = self.usage_or(made.usage);
         if let Ok(Some(choice)) = self.first_choice() {
             made.fields.clone_from(&choice.fields);
@@ -66,10 +67,12 @@ impl Reply {
             made.model.clone_from(model);
         }
         made.usage = self.usage_or(made.usage);
+
         let choice = self.first_choice().ok().flatten();
         if let Some(choice) = choice {
             made.fields.clone_from(&choice.fields);
         }
+
         let finish = choice.and_then(|choice| choice.finish.as_deref());
         made.incomplete = match finish {
             Some("length" | "max_tokens") => Some("max_output_tokens".into()),
@@ -176,7 +179,8 @@ impl ApiFailure {
             Api::Chat | Api::Messages => self.json_of(api),
             Api::Responses => {
                 let mut data = self.to_json()["error"].clone();
-                (data["type"], data["sequence_number"]) = ("error".into(), at.into());
+                data["type"] = "error".into();
+                data["sequence_number"] = at.into();
                 data
             }
         };

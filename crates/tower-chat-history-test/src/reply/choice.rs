@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::provider::{Making, Said, Thought};
+use crate::provider::{ProviderFields, Signer, Thought};
 
 /// One choice of a reply, for replies with several choices (a request's `n`).
 ///
@@ -22,7 +22,7 @@ pub struct Choice {
     pub(super) fields: Map<String, Value>,
     pub(super) thoughts: Vec<Thought>,
     /// The provider's fields, after [`made_by`](Self::made_by).
-    pub(super) said: Arc<Said>,
+    pub(super) made: Arc<ProviderFields>,
 }
 
 impl Choice {
@@ -88,14 +88,14 @@ impl Choice {
     }
 
     /// Adds the provider's fields. `chars` is the length of the text in a delta.
-    pub(super) fn made_by(mut self, making: &Making, chars: usize) -> Self {
-        self.said = Arc::new(making.say(&self.thoughts, &self.message(), chars));
+    pub(super) fn made_by(mut self, signer: &Signer, chars: usize) -> Self {
+        self.made = Arc::new(signer.fields(&self.thoughts, &self.message(), chars));
         self
     }
 
     /// Returns the finish reason in a stream.
     pub(super) fn finish_reason_of_stream(&self) -> &str {
-        if self.said.whole_calls && self.finish.is_none() { "stop" } else { self.finish_reason() }
+        if self.made.whole_calls && self.finish.is_none() { "stop" } else { self.finish_reason() }
     }
 
     pub(super) fn finish_reason(&self) -> &str {
@@ -112,7 +112,7 @@ impl Choice {
             if !self.calls.is_empty() {
                 message.insert("tool_calls".into(), self.whole_calls().collect());
             }
-            message.extend(self.said.fields.clone());
+            message.extend(self.made.fields.clone());
             message.extend(self.fields.clone());
         }
         message
@@ -125,7 +125,7 @@ impl Choice {
 
     /// Returns the JSON of a call with the provider's fields.
     pub(super) fn with_fields(&self, at: usize, mut call: Value) -> Value {
-        if let (Some(call), Some(fields)) = (call.as_object_mut(), self.said.calls.get(at)) {
+        if let (Some(call), Some(fields)) = (call.as_object_mut(), self.made.calls.get(at)) {
             call.extend(fields.clone());
         }
         call

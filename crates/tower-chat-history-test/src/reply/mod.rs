@@ -4,8 +4,6 @@
 mod apis;
 mod choice;
 mod failure;
-mod play;
-mod refused;
 mod transcript;
 mod wire;
 
@@ -21,8 +19,7 @@ pub use self::{
     failure::ApiFailure,
 };
 pub(crate) use self::{
-    play::{Frame, play},
-    transcript::{End, Transcript},
+    transcript::{End, Frame, Transcript, play},
     wire::{NoReply, RequestParams},
 };
 
@@ -174,7 +171,8 @@ impl Reply {
     /// Responses API, it is a field of the response, and in a stream it is in every event with the response. There, the
     /// fields `content` and `output` are left out: they have the blocks or items of the reply.
     pub fn field(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        let (name, value) = (name.into(), value.into());
+        let name = name.into();
+        let value = value.into();
         self.map_choices(|choice| choice.field(name.clone(), value.clone()))
     }
 

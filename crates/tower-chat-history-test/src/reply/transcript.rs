@@ -1,13 +1,15 @@
-//! A reply as the events of a stream.
+//! A reply as the events of a stream, with their delays.
 
 use std::{collections::VecDeque, time::Duration};
 
+use futures_util::{Stream, stream::unfold};
 use serde_json::{Map, Value, json};
 
 use super::{
     ApiFailure, BreakOff, Choice, Reply,
     wire::{CREATED, NoReply, RequestParams},
 };
+use crate::util::pieces;
 
 /// The events of a stream, and its end.
 #[derive(Debug)]
@@ -38,23 +40,29 @@ impl Reply {
     /// Returns the reply as a stream.
     pub(crate) fn transcript(&self, params: &RequestParams) -> Result<Transcript, NoReply> {
         let choices = self.choices_for(params)?;
-        let chunk = |choices: Value, usage: Value| {
-            let (id, model) = (params.id(), self.model_for(params));
-            let mut chunk = json!({
-                "id": id, "object": "chat.completion.chunk", "created": CREATED, "model": model, "choices": choices,
-            });
-            // If the request asks for usage, OpenAI writes the field into every chunk.
-            if params.include_usage {
-                chunk["usage"] = usage;
-            }
-            chunk.to_string()
-        };
-        let parts = alternating(choices.iter().enumerate().map(|(index, choice)| self.parts(index, choice)));
-        let mut events: Vec<_> = parts.into_iter().map(|part| chunk(json!([part]), Value::Null)).collect();
+        let mut events = Vec::new();
+        for part in alternating(choices.iter().enumerate().map(|(index, choice)| self.parts(index, choice))) {
+            events.push(self.chunk(params, &json!([part]), &Value::Null));
+        }
         if params.include_usage {
-            events.push(chunk(json!([]), self.usage_for(params, &choices)));
+            events.push(self.chunk(params, &json!([]), &self.usage_for(params, &choices)));
         }
         Ok(self.broken(events, End::Done, |failure, _| failure.to_json().to_string()))
+    }
+
+    fn chunk(&self, params: &RequestParams, choices: &Value, usage: &Value) -> String {
+        let mut chunk = json!({
+            "id": params.id(),
+            "object": "chat.completion.chunk",
+            "created": CREATED,
+            "model": self.model_for(params),
+            "choices": choices,
+        });
+        // If the request asks for usage, OpenAI writes the field into every chunk.
+        if params.include_usage {
+            chunk["usage"] = usage.clone();
+        }
+        chunk.to_string()
     }
 
     /// Returns the stream of these events, or its beginning if the reply breaks it off. `error` writes the event of a
@@ -77,10 +85,12 @@ impl Reply {
                 BreakOff::Panic(message) => End::Panic(message.clone()),
             };
         }
+
         if let Some((chunks, failure)) = &self.passing_error {
             let at = events.len().min(*chunks);
             events.insert(at, error(failure, at));
         }
+
         Transcript {
             events,
             #[cfg(feature = "server")]
@@ -94,40 +104,45 @@ impl Reply {
 
     /// Returns the parts of one choice, in order.
     fn parts(&self, index: usize, choice: &Choice) -> VecDeque<Value> {
-        let part = |delta: Value, finish: Value| json!({ "index": index, "delta": delta, "finish_reason": finish });
         let mut opening = Map::new();
         opening.insert("role".into(), "assistant".into());
         opening.insert("content".into(), choice.text.as_ref().map_or(Value::Null, |_| "".into()));
         opening.extend(choice.fields.clone());
 
         let mut deltas = VecDeque::from([Value::from(opening)]);
-        deltas.extend(choice.said.deltas.iter().cloned());
-        deltas.extend(self.pieces(choice.text.as_deref()).map(|piece| json!({ "content": piece })));
-        deltas.extend(self.pieces(choice.refusal.as_deref()).map(|piece| json!({ "refusal": piece })));
+        deltas.extend(choice.made.deltas.iter().cloned());
+        deltas.extend(self.pieces(choice.text.as_deref()).iter().map(|piece| json!({ "content": piece })));
+        deltas.extend(self.pieces(choice.refusal.as_deref()).iter().map(|piece| json!({ "refusal": piece })));
         deltas.extend(self.call_deltas(choice).into_iter().map(|call| json!({ "tool_calls": [call] })));
 
-        let mut parts: VecDeque<_> = deltas.into_iter().map(|delta| part(delta, Value::Null)).collect();
-        parts.push_back(part(json!({}), choice.finish_reason_of_stream().into()));
+        let mut parts = VecDeque::new();
+        for delta in deltas {
+            parts.push_back(json!({ "index": index, "delta": delta, "finish_reason": null }));
+        }
+        let finish_reason = choice.finish_reason_of_stream();
+        parts.push_back(json!({ "index": index, "delta": {}, "finish_reason": finish_reason }));
         parts
     }
 
     /// Returns the deltas of a choice's calls.
     fn call_deltas(&self, choice: &Choice) -> Vec<Value> {
-        if choice.said.whole_calls {
+        if choice.made.whole_calls {
             return choice.whole_calls().collect();
         }
-        let calls = || choice.calls.iter().enumerate();
-        let openings = calls().map(|(at, call)| choice.with_fields(at, call.opening(at)));
-        let later =
-            calls().map(|(at, call)| self.pieces(Some(&call.arguments)).map(|piece| call.piece(at, &piece)).collect());
-        openings.chain(alternating(later)).collect()
+        let mut deltas = Vec::new();
+        let mut later = Vec::new();
+        for (at, call) in choice.calls.iter().enumerate() {
+            deltas.push(choice.with_fields(at, call.opening(at)));
+            let arguments = self.pieces(Some(&call.arguments));
+            later.push(arguments.iter().map(|piece| call.piece(at, piece)).collect());
+        }
+        deltas.extend(alternating(later.into_iter()));
+        deltas
     }
 
     /// Splits the text into pieces of the configured length.
-    fn pieces(&self, text: Option<&str>) -> impl Iterator<Item = String> {
-        let chars: Vec<char> = text.unwrap_or_default().chars().collect();
-        let pieces: Vec<String> = chars.chunks(self.chunk_chars).map(|piece| piece.iter().collect()).collect();
-        pieces.into_iter()
+    fn pieces(&self, text: Option<&str>) -> Vec<String> {
+        pieces(text.unwrap_or_default(), self.chunk_chars)
     }
 }
 
@@ -141,13 +156,52 @@ fn alternating(queues: impl Iterator<Item = VecDeque<Value>>) -> Vec<Value> {
     all
 }
 
+/// The next item of a stream.
+#[derive(Debug)]
+pub(crate) enum Frame {
+    /// The data of an event.
+    Data(String),
+    /// `[DONE]`.
+    Done,
+    /// The connection breaks. No item follows.
+    Aborted,
+}
+
+/// Plays the transcript. After [`Frame::Done`] and [`Frame::Aborted`], the stream ends.
+///
+/// # Panics
+///
+/// Panics if the transcript ends with a panic.
+pub(crate) fn play(transcript: Transcript) -> impl Stream<Item = Frame> + Send {
+    let delay = transcript.delay;
+    unfold(
+        (transcript.events.into_iter(), Some(transcript.end), false),
+        move |(mut events, mut end, started)| async move {
+            if let Some(event) = events.next() {
+                if started && !delay.is_zero() {
+                    tokio::time::sleep(delay).await;
+                }
+                return Some((Frame::Data(event), (events, end, true)));
+            }
+
+            let last = match end.take()? {
+                End::Done => Frame::Done,
+                End::Closed => return None,
+                End::Aborted => Frame::Aborted,
+                End::Panic(message) => panic!("{message}"),
+            };
+            Some((last, (events, end, true)))
+        },
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::Making;
+    use crate::provider::Signer;
 
     fn params(n: usize, include_usage: bool) -> RequestParams {
-        RequestParams { number: 1, model: "mock".into(), n, include_usage, prompt_bytes: 8, making: Making::default() }
+        RequestParams { number: 1, model: "mock".into(), n, include_usage, prompt_bytes: 8, signer: Signer::default() }
     }
 
     /// Returns the choices of every event, `null` for error events.
@@ -195,12 +249,11 @@ mod tests {
     #[test]
     fn a_broken_stream_has_the_chunks_before_the_break() {
         let reply = Reply::text("abcd").chunk_chars(1);
-        let transcript = |reply: &Reply| reply.transcript(&params(1, true)).unwrap();
-        let ended = transcript(&reply.clone().end_after(2));
+        let ended = reply.clone().end_after(2).transcript(&params(1, true)).unwrap();
         assert!(ended.events.len() == 2 && matches!(ended.end, End::Closed));
-        let failed = transcript(&reply.clone().error_after(2, ApiFailure::server_error()));
+        let failed = reply.clone().error_after(2, ApiFailure::server_error()).transcript(&params(1, true)).unwrap();
         assert!(failed.events.len() == 3 && failed.events[2].contains("\"error\""));
-        let passing = transcript(&reply.passing_error_after(2, ApiFailure::server_error()));
+        let passing = reply.passing_error_after(2, ApiFailure::server_error()).transcript(&params(1, true)).unwrap();
         assert!(passing.events.len() == 8 && passing.events[2].contains("\"error\""));
         assert!(matches!(passing.end, End::Done));
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tower_chat_history_core::{Message, Usage};
 
 use super::{ApiFailure, BreakOff, Choice, Outcome, Reply};
-use crate::provider::Making;
+use crate::provider::Signer;
 
 /// The creation time of every reply: constant, so that replies are the same on every run.
 pub(crate) const CREATED: u32 = 1_700_000_000;
@@ -19,7 +19,7 @@ pub(crate) struct RequestParams {
     pub(crate) include_usage: bool,
     pub(crate) prompt_bytes: usize,
     /// The provider, with the prompt.
-    pub(crate) making: Making,
+    pub(crate) signer: Signer,
 }
 
 impl RequestParams {
@@ -70,6 +70,7 @@ impl Reply {
                 "logprobs": null,
             })
         });
+
         let completion = json!({
             "id": params.id(),
             "object": "chat.completion",
@@ -93,10 +94,15 @@ impl Reply {
 
     /// Returns the choices to send.
     pub(super) fn choices_for(&self, params: &RequestParams) -> Result<Vec<Choice>, NoReply> {
-        let made = |choice: &Choice| choice.clone().made_by(&params.making, self.chunk_chars);
         match &self.outcome {
-            Outcome::Each(choice) => Ok(vec![made(choice); params.n]),
-            Outcome::Exactly(choices) => Ok(choices.iter().map(made).collect()),
+            Outcome::Each(choice) => {
+                let made = choice.clone().made_by(&params.signer, self.chunk_chars);
+                Ok(vec![made; params.n])
+            }
+            Outcome::Exactly(choices) => {
+                let choices = choices.iter().cloned();
+                Ok(choices.map(|choice| choice.made_by(&params.signer, self.chunk_chars)).collect())
+            }
             Outcome::Failure(failure) => Err(NoReply::Failure(failure.clone())),
             Outcome::Panic(message) => Err(NoReply::Panic(message.clone())),
         }
@@ -107,11 +113,11 @@ impl Reply {
     }
 
     pub(super) fn usage_for(&self, params: &RequestParams, choices: &[Choice]) -> Value {
-        let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
         let usage = self.usage.unwrap_or_else(|| {
             let output = choices.iter().map(|choice| tokens(choice.bytes())).sum();
             Usage::new(tokens(params.prompt_bytes), output)
         });
+
         let mut reported = json!({
             "prompt_tokens": usage.input_tokens,
             "completion_tokens": usage.output_tokens,
@@ -122,4 +128,9 @@ impl Reply {
         }
         reported
     }
+}
+
+/// Returns the number of tokens that usage reports for this many bytes.
+fn tokens(bytes: usize) -> u64 {
+    u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX)
 }

@@ -66,21 +66,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod calls;
-mod events;
-mod fields;
 mod item;
-mod made;
 mod provider;
 mod reasoning;
 mod refusal;
-mod say;
-mod seal;
+mod reply;
 
 pub use self::{
-    item::CallType,
-    made::MadeResponse,
     provider::ResponsesProvider,
     refusal::{Reason, Refusal},
-    say::Say,
+    reply::{CallType, MadeResponse, Say},
 };

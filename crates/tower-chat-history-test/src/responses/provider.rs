@@ -1,28 +1,30 @@
 //! The provider: it checks requests and makes responses.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use tower_chat_history_core::{Digest, Usage};
 
 use super::{
-    calls, fields, item,
-    made::MadeResponse,
-    reasoning,
-    refusal::Refusal,
-    say::Say,
-    seal::{Sealed, id},
+    item::{self, Item},
+    reasoning::{self, Envelope, id},
+    refusal::{Reason, Refusal},
+    reply::{MadeResponse, Say},
 };
-use crate::lock::lock;
+use crate::util::lock;
 
 /// A provider of OpenAI's Responses API. See the [module docs](super). Clones are the same provider.
 ///
 /// ```
 /// use tower_chat_history_test::responses::{Reason, ResponsesProvider, Say};
 ///
-/// let (one, two) = (ResponsesProvider::new("one"), ResponsesProvider::new("two"));
+/// let one = ResponsesProvider::new("one");
+/// let two = ResponsesProvider::new("two");
 /// let made = one.reply(r#"{"input":"Hi!"}"#, &[Say::reasoning(), Say::text("Hello!")])?;
 /// let body = format!(r#"{{"input":[{},{{"role":"user","content":"And now?"}}]}}"#, made.output.join(","));
 /// assert_eq!(one.check(&body), Ok(()));
@@ -75,9 +77,9 @@ impl ResponsesProvider {
     /// Returns the first reason why the provider refuses the request.
     pub fn check(&self, body: &str) -> Result<(), Refusal> {
         let items = item::read_input(body)?;
-        fields::check_unique(&items)?;
+        check_unique(&items)?;
         reasoning::check(*lock(&self.secret), &items)?;
-        calls::check(&items)
+        check_calls(&items)
     }
 
     /// Checks the body of a request, and returns the scripted response.
@@ -94,19 +96,18 @@ impl ResponsesProvider {
     pub(crate) fn reply_unchecked(&self, body: &str, script: &[Say]) -> MadeResponse {
         let response = self.made.fetch_add(1, Ordering::Relaxed) + 1;
         let secret = *lock(&self.secret);
-        let is_reasoning = |at: usize| matches!(script.get(at), Some(Say::Reasoning(_)));
-        let id_of = |at: usize| {
-            let output = script.get(at)?;
-            let before = at.checked_sub(1).filter(|before| is_reasoning(*before) && output.requires_reasoning());
-            let id = id(output.prefix(), response, at, before);
-            Some(if output.keeps_its_id() { format!("{id}_{secret}") } else { id })
-        };
-        let item = |(at, output): (usize, &Say)| {
-            let (id, next) = (id_of(at).unwrap_or_default(), id_of(at + 1).unwrap_or_default());
-            let next = if is_reasoning(at) { next.as_str() } else { "" };
-            output.json(&id, &Sealed { id: &id, next }.seal(secret)).to_string()
-        };
-        let output: Vec<String> = script.iter().enumerate().map(item).collect();
+
+        let ids: Vec<String> = (0..script.len()).map(|at| id_of(script, at, response, secret)).collect();
+        let mut output = Vec::new();
+        for (at, say) in script.iter().enumerate() {
+            let next = match say {
+                Say::Reasoning(_) => ids.get(at + 1).map(String::as_str).unwrap_or_default(),
+                _ => "",
+            };
+            let encrypted = Envelope { id: &ids[at], next }.seal(secret);
+            output.push(say.json(&ids[at], &encrypted).to_string());
+        }
+
         let request: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
         MadeResponse {
             id: format!("resp_{response:06x}"),
@@ -116,5 +117,46 @@ impl ResponsesProvider {
             incomplete: None,
             fields: serde_json::Map::new(),
         }
+    }
+}
+
+/// Returns the id of the item at this place of a script.
+fn id_of(script: &[Say], at: usize, response: u64, secret: Digest) -> String {
+    let say = &script[at];
+    let before = at.checked_sub(1).filter(|before| matches!(script[*before], Say::Reasoning(_)));
+    let id = id(say.prefix(), response, at, before.filter(|_| say.requires_reasoning()));
+    if say.keeps_its_id() { format!("{id}_{secret}") } else { id }
+}
+
+/// Checks that no two items have the same id.
+fn check_unique(items: &[Item]) -> Result<(), Refusal> {
+    let mut seen = HashSet::new();
+    for (position, item) in items.iter().enumerate() {
+        let Some(id) = item.id.as_deref().filter(|_| item.kind != "item_reference") else { continue };
+        if !seen.insert(id) {
+            return Err(Refusal::of_item(Reason::RepeatedItem { position }, id));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each call has one output of its kind after it.
+fn check_calls(items: &[Item]) -> Result<(), Refusal> {
+    let mut open = Vec::new();
+    for (position, item) in items.iter().enumerate() {
+        if let Some(call) = &item.calls {
+            open.push((position, call));
+        }
+        if let Some(answered) = &item.answers {
+            let Some(at) = open.iter().position(|(_, call)| *call == answered) else {
+                return Err(Refusal::of_call(Reason::UnknownCall { position }, answered));
+            };
+            open.remove(at);
+        }
+    }
+
+    match open.first() {
+        Some((position, call)) => Err(Refusal::of_call(Reason::UnansweredCall { position: *position }, call)),
+        None => Ok(()),
     }
 }

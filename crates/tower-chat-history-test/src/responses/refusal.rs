@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::item::{CallType, Item};
+use super::reply::CallType;
 
 /// A request that the provider refuses. Its text is the message of the provider's error. The text has ids and types of
 /// items, but no contents.
@@ -230,38 +230,33 @@ impl Refusal {
         Self { reason: Reason::LongCallId { position }, message, param: Some(param) }
     }
 
-    /// Creates the refusal of an item. `of` is its type, or the id of the reasoning that it requires.
-    pub(super) fn of_item(reason: Reason, item: &Item, of: &str) -> Self {
-        let (kind, id) = (&item.kind, item.id.as_deref().unwrap_or_default());
-        let (message, param) = match &reason {
-            Reason::MissingNext { .. } => (
-                format!("Item '{id}' of type 'reasoning' was provided without its required following item."),
-                Some("input"),
+    /// Creates the refusal of an item with this id.
+    pub(super) fn of_item(reason: Reason, id: &str) -> Self {
+        let message = match &reason {
+            Reason::MissingNext { .. } => {
+                format!("Item '{id}' of type 'reasoning' was provided without its required following item.")
+            }
+            Reason::RepeatedItem { .. } => {
+                format!("Duplicate item found with id {id}. Remove duplicate items from your input and try again.")
+            }
+            Reason::ForeignContent { .. } => format!(
+                "The encrypted content for item {id} could not be verified. Reason: Encrypted content could not be \
+                 decrypted or parsed."
             ),
-            Reason::MissingReasoning { .. } => (
-                format!("Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: '{of}'."),
-                Some("input"),
-            ),
-            Reason::RepeatedItem { .. } => (
-                format!("Duplicate item found with id {id}. Remove duplicate items from your input and try again."),
-                Some("input"),
-            ),
-            Reason::ForeignContent { .. } => (
-                format!(
-                    "The encrypted content for item {id} could not be verified. Reason: Encrypted content could not be \
-                     decrypted or parsed."
-                ),
-                None,
-            ),
-            _ => (
-                format!(
-                    "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again \
-                     with `store` set to true, or remove this item from your input."
-                ),
-                Some("input"),
+            _ => format!(
+                "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again \
+                 with `store` set to true, or remove this item from your input."
             ),
         };
-        Self { reason, message, param: param.map(str::to_owned) }
+        let param = (!matches!(reason, Reason::ForeignContent { .. })).then(|| "input".to_owned());
+        Self { reason, message, param }
+    }
+
+    /// Creates the refusal of an item without the reasoning that it requires.
+    pub(super) fn missing_reasoning(position: usize, kind: &str, id: &str, required: &str) -> Self {
+        let message =
+            format!("Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: '{required}'.");
+        Self { reason: Reason::MissingReasoning { position }, message, param: Some("input".to_owned()) }
     }
 
     pub(super) fn of_call(reason: Reason, (call, id): &(CallType, String)) -> Self {

@@ -9,7 +9,8 @@ use crate::reply::{End, Frame, Transcript, play};
 
 /// Writes the transcript as server-sent events. The body fails at the point where the connection is to break.
 pub(super) fn server_sent_events(mut transcript: Transcript) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    let (write_bytes, is_framed) = (transcript.wire_bytes, transcript.is_framed);
+    let write_bytes = transcript.wire_bytes;
+    let is_framed = transcript.is_framed;
     if let End::Panic(_) = transcript.end {
         transcript.end = End::Aborted;
     }
@@ -48,15 +49,20 @@ impl<S: Stream<Item = Frame> + Unpin> Writes<S> {
             if enough && size > 0 {
                 return Some(Ok(self.buffer.drain(..size).collect()));
             }
+
             if self.over {
                 let broken = std::mem::take(&mut self.broken);
                 return broken.then(|| Err(io::Error::other("the mock aborted the connection")));
             }
+
             match self.frames.next().await {
                 Some(Frame::Data(event)) if self.is_framed => self.buffer.extend(event.into_bytes()),
                 Some(Frame::Data(data)) => self.buffer.extend(format!("data: {data}\n\n").into_bytes()),
                 Some(Frame::Done) => self.buffer.extend(b"data: [DONE]\n\n"),
-                Some(Frame::Aborted) => (self.over, self.broken) = (true, true),
+                Some(Frame::Aborted) => {
+                    self.over = true;
+                    self.broken = true;
+                }
                 None => self.over = true,
             }
         }
@@ -67,7 +73,7 @@ impl<S: Stream<Item = Frame> + Unpin> Writes<S> {
 mod tests {
     use super::*;
     use crate::{
-        provider::Making,
+        provider::Signer,
         reply::{Reply, RequestParams},
     };
 
@@ -78,7 +84,7 @@ mod tests {
             n: 1,
             include_usage: false,
             prompt_bytes: 0,
-            making: Making::default(),
+            signer: Signer::default(),
         };
         server_sent_events(reply.transcript(&params).unwrap()).map(Result::ok).collect().await
     }

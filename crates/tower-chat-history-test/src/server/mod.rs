@@ -1,24 +1,31 @@
 //! A mock model over HTTP: a server for tests with the APIs of OpenAI and Anthropic.
 
-mod apis;
 mod body;
 mod embeddings;
 mod recorded;
 mod routes;
-mod serve;
 
 use std::{
     fmt, io,
     net::SocketAddr,
+    pin::pin,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
+use axum::Router;
+use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::{JoinHandle, JoinSet},
+};
 use tower_chat_history_core::Message;
 
 pub use self::{embeddings::MockEmbeddings, recorded::RecordedRequest};
-use crate::{lock::lock, replies::Replies};
+use crate::{replies::Replies, util::lock};
 
 /// A server with the APIs of OpenAI and Anthropic on a free port of 127.0.0.1, for tests that include the HTTP client
 /// and the bytes on the wire.
@@ -98,7 +105,7 @@ impl MockServer {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared { replies, requests: Mutex::default(), embeddings: MockEmbeddings::default() });
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(serve::serve(listener, routes::router(Arc::clone(&shared)), stopped));
+        let task = tokio::spawn(serve(listener, routes::router(Arc::clone(&shared)), stopped));
         Ok(Self { address, shared, stop, task })
     }
 
@@ -143,9 +150,8 @@ impl MockServer {
     /// that could not be decoded. A message that has more than 127 levels is a text with its JSON.
     #[must_use]
     pub fn prompts_json(&self) -> Vec<Value> {
-        let value =
-            |message: &Message| serde_json::from_str(message.json()).unwrap_or_else(|_| Value::from(message.json()));
-        lock(&self.shared.requests).iter().map(|request| request.messages().iter().map(value).collect()).collect()
+        let prompts = self.prompts();
+        prompts.iter().map(|prompt| prompt.iter().map(json_of).collect()).collect()
     }
 
     /// Stops accepting connections, closes idle ones, and waits until the replies in progress are sent. Dropping the
@@ -171,4 +177,55 @@ impl fmt::Debug for MockServer {
             .field("requests", &requests)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the JSON of a message, or a text with it if it is nested too deeply.
+fn json_of(message: &Message) -> Value {
+    serde_json::from_str(message.json()).unwrap_or_else(|_| Value::from(message.json()))
+}
+
+/// Serves until the stop signal, and then until every connection is closed.
+///
+/// axum's own `serve` is not used, because its connections continue after it is aborted. Here, aborting this function
+/// drops the set of connections, and they are aborted too.
+async fn serve(listener: TcpListener, router: Router, stop: watch::Receiver<bool>) {
+    let mut connections = JoinSet::new();
+    let mut stopped = pin!(stopped(stop.clone()));
+    loop {
+        tokio::select! {
+            () = &mut stopped => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(connection(stream, router.clone(), stop.clone()));
+                }
+                // Too many open files, or a client that left at once. The server continues.
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn connection(stream: TcpStream, router: Router, stop: watch::Receiver<bool>) {
+    // Sends every chunk when it is written. If this fails, chunks are only delayed.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let mut router = router.clone();
+        async move { tower_service::Service::call(&mut router, request).await }
+    });
+    let mut connection = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    // An error means that the client left, or that the reply aborts the connection. The client notices both.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = stopped(stop) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    // An error means that the server was dropped.
+    let _ = stop.wait_for(|stop| *stop).await;
 }

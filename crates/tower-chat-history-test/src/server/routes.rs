@@ -12,19 +12,22 @@ use axum::{
 };
 use serde_json::{Value, json, value::RawValue};
 
-use super::{Shared, apis, body, recorded::RecordedRequest};
+use super::{Shared, body, recorded::RecordedRequest};
 use crate::{
-    lock::lock,
     provider::{Prompt, thinks},
-    reply::{Api, ApiFailure, CREATED, NoReply, RequestParams, Transcript},
+    reply::{Api, ApiFailure, CREATED, NoReply, Reply, RequestParams, Transcript},
+    util::lock,
 };
+
+/// The header that Anthropic's API requires.
+const VERSION: &str = "anthropic-version";
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/chat/completions", post(chat))
         .route("/openai/deployments/{deployment}/chat/completions", post(chat))
-        .route("/v1/messages", post(apis::messages))
-        .route("/v1/responses", post(apis::responses))
+        .route("/v1/messages", post(messages))
+        .route("/v1/responses", post(responses))
         .route("/v1/embeddings", post(embeddings))
         .route("/openai/deployments/{deployment}/embeddings", post(embeddings))
         .route("/v1/models", get(models))
@@ -37,12 +40,14 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 
 async fn chat(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let request = RecordedRequest::new(uri, headers, String::from_utf8_lossy(&body).into_owned());
-    let (parsed, streams) = (request.parsed(), request.streams());
+    let parsed = request.parsed();
+    let streams = request.streams();
     let number = {
         let mut requests = lock(&shared.requests);
         requests.push(request);
         requests.len()
     };
+
     let parsed = match parsed {
         Ok(parsed) => parsed,
         Err(error) if error.is_data() => {
@@ -56,11 +61,13 @@ async fn chat(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, b
     let Some(model) = parsed.model else {
         return failure(&ApiFailure::new(400, "you must provide a model parameter"));
     };
+
     let n = parsed.n.unwrap_or(1);
     if !(1..=128).contains(&n) {
         return failure(&ApiFailure::new(400, "Invalid 'n': expected an integer from 1 to 128.").param("n"));
     }
-    let (reply, making) = shared.replies.next(&Prompt {
+
+    let (reply, signer) = shared.replies.next(&Prompt {
         messages: &parsed.messages,
         tools: parsed.tools.as_deref().map(RawValue::get),
         thinks: thinks(parsed.thinking.as_ref()),
@@ -71,8 +78,9 @@ async fn chat(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, b
         n,
         include_usage: parsed.stream_options.and_then(|options| options.include_usage).unwrap_or_default(),
         prompt_bytes: RequestParams::prompt_bytes(&parsed.messages),
-        making,
+        signer,
     };
+
     reply.wait().await;
     let answer = if streams {
         reply.transcript(&params).map(streamed)
@@ -82,21 +90,44 @@ async fn chat(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, b
     answer.unwrap_or_else(|reason| no_reply(reason, failure))
 }
 
-/// Answers with the failure, or ends the connection.
-pub(super) fn no_reply(reason: NoReply, failure: impl Fn(&ApiFailure) -> Response) -> Response {
-    match reason {
-        NoReply::Failure(error) => failure(&error),
-        // Unwinding ends the connection's task without a reply, like a panic of the handler. Unlike a panic, it prints
-        // nothing to the output of the test.
-        NoReply::Aborted => std::panic::resume_unwind(Box::new("the mock aborted the connection")),
-        NoReply::Panic(message) => std::panic::resume_unwind(Box::new(message)),
+async fn messages(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let request = record(&shared, uri, headers, &body);
+    if request.header(VERSION).is_none() {
+        let missing = ApiFailure::new(400, format!("{VERSION}: header is required"));
+        return failure_with(&missing, &missing.json_of(Api::Messages));
     }
+    let Some(streams) = request.streams() else { return no_stream(Api::Messages) };
+    let (reply, made) = shared.replies.next_message(request.body(), &request.messages());
+    reply.wait().await;
+    let made = made.map(|made| (made.body(), made.events(reply.delta_chars())));
+    answer(Api::Messages, streams, &reply, made)
 }
 
-pub(super) fn streamed(transcript: Transcript) -> Response {
-    let body = Body::from_stream(body::server_sent_events(transcript));
-    let headers = [(header::CONTENT_TYPE, "text/event-stream; charset=utf-8"), (header::CACHE_CONTROL, "no-cache")];
-    (headers, body).into_response()
+async fn responses(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let request = record(&shared, uri, headers, &body);
+    let Some(streams) = request.streams() else { return no_stream(Api::Responses) };
+    let (reply, made) = shared.replies.next_response(request.body(), &request.messages());
+    reply.wait().await;
+    let made = made.map(|made| (made.body(), made.events(reply.delta_chars())));
+    answer(Api::Responses, streams, &reply, made)
+}
+
+fn record(shared: &Shared, uri: Uri, headers: HeaderMap, body: &Bytes) -> RecordedRequest {
+    let request = RecordedRequest::new(uri, headers, String::from_utf8_lossy(body).into_owned());
+    lock(&shared.requests).push(request.clone());
+    request
+}
+
+/// Returns the response with a body, or with its events.
+fn answer(api: Api, streams: bool, reply: &Reply, made: Result<(String, Vec<String>), NoReply>) -> Response {
+    let answer = made.and_then(|(body, events)| {
+        if streams {
+            Ok(streamed(reply.stream(api, events)))
+        } else {
+            Ok(json_response(StatusCode::OK, reply.whole(body)?))
+        }
+    });
+    answer.unwrap_or_else(|reason| no_reply(reason, |error| failure_with(error, &error.json_of(api))))
 }
 
 async fn embeddings(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
@@ -123,8 +154,25 @@ async fn not_allowed(method: Method, uri: Uri) -> Response {
     failure_with(&error, &error.json_of(api))
 }
 
+/// Answers with the failure, or ends the connection.
+fn no_reply(reason: NoReply, failure: impl Fn(&ApiFailure) -> Response) -> Response {
+    match reason {
+        NoReply::Failure(error) => failure(&error),
+        // Unwinding ends the connection's task without a reply, like a panic of the handler. Unlike a panic, it prints
+        // nothing to the output of the test.
+        NoReply::Aborted => std::panic::resume_unwind(Box::new("the mock aborted the connection")),
+        NoReply::Panic(message) => std::panic::resume_unwind(Box::new(message)),
+    }
+}
+
+fn streamed(transcript: Transcript) -> Response {
+    let body = Body::from_stream(body::server_sent_events(transcript));
+    let headers = [(header::CONTENT_TYPE, "text/event-stream; charset=utf-8"), (header::CACHE_CONTROL, "no-cache")];
+    (headers, body).into_response()
+}
+
 /// Returns the refusal of a request whose `stream` is not a boolean.
-pub(super) fn no_stream(api: Api) -> Response {
+fn no_stream(api: Api) -> Response {
     let error = match api {
         Api::Messages => ApiFailure::new(400, "stream: Input should be a valid boolean"),
         Api::Chat | Api::Responses => {
@@ -140,7 +188,7 @@ fn failure(failure: &ApiFailure) -> Response {
 }
 
 /// Returns the response to a failed request, with this body.
-pub(super) fn failure_with(failure: &ApiFailure, body: &Value) -> Response {
+fn failure_with(failure: &ApiFailure, body: &Value) -> Response {
     // If a status is invalid, the test has a mistake. The status is then 500.
     let status = StatusCode::from_u16(failure.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json_response(status, body.to_string());
@@ -150,6 +198,6 @@ pub(super) fn failure_with(failure: &ApiFailure, body: &Value) -> Response {
     response
 }
 
-pub(super) fn json_response(status: StatusCode, json: String) -> Response {
+fn json_response(status: StatusCode, json: String) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], json).into_response()
 }

@@ -1,7 +1,8 @@
 //! Selects messages of recorded conversations for the questions about them, and prints what it selected.
 //!
 //! ```sh
-//! cargo run --release -p tower-chat-history-recall --example recall -- --budgets 1000,2000 --window 0.25 FILE...
+//! cargo run --release -p tower-chat-history --features recall --example recall -- \
+//!     --budgets 1000,2000 --window 0.25 FILE...
 //! ```
 //!
 //! A file is a conversation:

@@ -12,7 +12,7 @@ use tower_chat_history_core::{
 };
 
 use super::{
-    AdaptRequest, CallFacts, Draft, ModelRequest, OpenRequest, Prompt, Read, ReadResponse, RequestMessages,
+    AdaptRequest, CallFacts, Draft, ModelRequest, OpenedRequest, Prompt, ReadResponse, Reading, RequestMessages,
     extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
 };
 use crate::{
@@ -159,9 +159,9 @@ where
     type Request = Value;
     type Draft = JsonDraft;
 
-    async fn open(&self, call: X::Call) -> Result<OpenRequest<JsonDraft, Value>, BoxError> {
+    async fn open(&self, call: X::Call) -> Result<OpenedRequest<JsonDraft, Value>, BoxError> {
         let (scope, request) = self.extract.extract(call)?;
-        let CallScope::Conversation(id, options) = scope else { return Ok(OpenRequest::PassThrough(request)) };
+        let CallScope::Conversation(id, options) = scope else { return Ok(OpenedRequest::PassThrough(request)) };
         if nested::is_too_deep(&request) {
             nested::dismantle(request);
             return Err(JsonRequestError::TooDeep.into());
@@ -180,7 +180,7 @@ where
         turn.request = info(&request, split.head);
         turn.request.provider = self.provider;
         turn.request.origin.provider = self.provider.map(str::to_owned);
-        Ok(OpenRequest::Turn(turn, JsonDraft { request, resent }))
+        Ok(OpenedRequest::Turn(turn, JsonDraft { request, resent }))
     }
 }
 
@@ -268,9 +268,9 @@ impl<X: Sync> ReadResponse<Value> for Json<X> {
         response
     }
 
-    async fn read(&self, response: Value, _: CallFacts) -> Result<Read<Value>, BoxError> {
+    async fn read(&self, response: Value, _: CallFacts) -> Result<Reading<Value>, BoxError> {
         let reply = completion::reply_of_value(&response);
-        Ok(Read::whole(response, reply))
+        Ok(Reading::whole(response, reply))
     }
 }
 
@@ -289,8 +289,8 @@ where
         &self,
         response: BoxStream<'static, Result<Value, E>>,
         call: CallFacts,
-    ) -> Result<Read<Self::Response>, BoxError> {
-        Ok(Read::stream(response, ChunkFold::new(call.choices), E::from, |recorded| recorded.boxed()))
+    ) -> Result<Reading<Self::Response>, BoxError> {
+        Ok(Reading::stream(response, ChunkFold::new(call.choices), E::from, |recorded| recorded.boxed()))
     }
 }
 
@@ -350,7 +350,7 @@ mod tests {
 
     async fn opened(adapter: &Json, request: Value) -> RequestInfo {
         let call = InConversation::new(ConversationId::new(["tests"]).unwrap(), request);
-        let OpenRequest::Turn(turn, _) = adapter.open(call).await.unwrap() else { panic!("not a turn") };
+        let OpenedRequest::Turn(turn, _) = adapter.open(call).await.unwrap() else { panic!("not a turn") };
         turn.request
     }
 
@@ -368,7 +368,7 @@ mod tests {
     #[tokio::test]
     async fn another_extractor_keeps_the_provider() {
         let adapter = Json::new().provider("groq").id_from(|_: &Value| ConversationId::new(["tests"]));
-        let OpenRequest::Turn(turn, _) = adapter.open(json!({"messages": []})).await.unwrap() else {
+        let OpenedRequest::Turn(turn, _) = adapter.open(json!({"messages": []})).await.unwrap() else {
             panic!("not a turn")
         };
         assert_eq!(turn.request.provider, Some("groq"));

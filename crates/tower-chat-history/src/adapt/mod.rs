@@ -4,8 +4,8 @@
 //!
 //! - [`Json`] adapts requests in the chat-completions format that are `serde_json::Value`s.
 //! - [`custom`] makes an adapter for a program's own types from closures.
-//! - The crates `tower-chat-history-openai` and `tower-chat-history-http` have adapters for async-openai and for HTTP
-//!   requests.
+//! - `HttpHistory` of the module `http` (feature `http`) adapts HTTP requests, and `OpenAi` of the crate
+//!   `tower-chat-history-openai` those of async-openai.
 //! - The guide [writing an adapter](writing_an_adapter) shows a complete adapter for types of your own.
 //!
 //! [`AdaptRequest`] splits a request into the turn's input and a [`Draft`]. After the history is loaded, the draft is
@@ -39,7 +39,7 @@ pub use self::{
     custom::Custom,
     extract::{CallScope, ExtractScope, IntoCallScope},
     json::{Json, JsonDraft, JsonRequestError},
-    read::{CallFacts, Read, ReadResponse, Repair, within},
+    read::{CallFacts, ReadResponse, Reading, Repair, within},
     recorded::{to_json_body, to_json_response},
 };
 pub use crate::call::{Flow, FoldReply, ReadBy};
@@ -72,12 +72,12 @@ pub trait AdaptRequest<R> {
     fn open(
         &self,
         request: R,
-    ) -> impl Future<Output = Result<OpenRequest<Self::Draft, Self::Request>, BoxError>> + Send;
+    ) -> impl Future<Output = Result<OpenedRequest<Self::Draft, Self::Request>, BoxError>> + Send;
 }
 
 /// The result of [`AdaptRequest::open`]. Its `Debug` output does not contain the request.
 #[allow(clippy::large_enum_variant)] // Values are short-lived: callers destructure them immediately.
-pub enum OpenRequest<D, R> {
+pub enum OpenedRequest<D, R> {
     /// A call in a conversation: the turn's input, and the request that waits for its history.
     Turn(TurnInput, D),
     /// A stateless call. The request is passed on unchanged, and so is its response.
@@ -157,7 +157,7 @@ impl<R> ModelRequest<R> {
 }
 
 // Not derived, because most request types show their text.
-impl<D: fmt::Debug, R> fmt::Debug for OpenRequest<D, R> {
+impl<D: fmt::Debug, R> fmt::Debug for OpenedRequest<D, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Turn(input, draft) => f.debug_tuple("Turn").field(input).field(draft).finish(),

@@ -1,4 +1,9 @@
 //! Reading replies from responses.
+//!
+//! # Decisions
+//!
+//! - **An adapter is a value**, and the type of the response selects its implementation. One request type can serve
+//!   several providers, and a program can't implement a foreign trait for a foreign type.
 
 use std::{borrow::Cow, error::Error, fmt, time::Duration};
 
@@ -31,8 +36,8 @@ pub trait ReadResponse<Res> {
         error_type(error)
     }
 
-    /// Reads a response, either [completely](Read::whole) or as a [stream](Read::stream). `call` has the facts about
-    /// the call by which it is read.
+    /// Reads a response, either [completely](Reading::whole) or as a [stream](Reading::stream). `call` has the facts
+    /// about the call by which it is read.
     ///
     /// # Errors
     ///
@@ -41,7 +46,7 @@ pub trait ReadResponse<Res> {
         &self,
         response: Res,
         call: CallFacts,
-    ) -> impl Future<Output = Result<Read<Self::Response>, BoxError>> + Send;
+    ) -> impl Future<Output = Result<Reading<Self::Response>, BoxError>> + Send;
 }
 
 /// The facts about a call by which its response is read.
@@ -55,7 +60,7 @@ pub struct CallFacts {
     /// The value that the adapter [set](crate::TurnInput::read_by) when it read the request.
     pub read_by: ReadBy,
     /// The [idle timeout](crate::HistoryOptions::stream_idle_timeout), for adapters that [wait](within) for a part of the
-    /// response. The layer applies it to [streams](Read::stream) itself.
+    /// response. The layer applies it to [streams](Reading::stream) itself.
     pub idle_timeout: Option<Duration>,
     /// True if the call can be repeated after a [`Repair`]. If it cannot, there is no need to look for one.
     pub is_repairable: bool,
@@ -99,7 +104,7 @@ pub enum Repair {
 
 /// A response that was read: the response for the caller, and its reply. Its `Debug` output does not contain
 /// the response.
-pub struct Read<R>(Kind<R>);
+pub struct Reading<R>(Kind<R>);
 
 enum Kind<R> {
     Whole { response: R, reply: Reply, unsaved: fn(Unsaved<Reply>, R) -> BoxError },
@@ -107,7 +112,7 @@ enum Kind<R> {
     Failed { response: R, error_type: Cow<'static, str>, repair: Option<Repair> },
 }
 
-impl<R> Read<R> {
+impl<R> Reading<R> {
     /// Creates the result for a complete response. The caller receives the response after the exchange is stored. If
     /// the save fails, the default [policy](OnSaveFailure) returns [`Unsaved`], which contains the response.
     pub fn whole(response: R, reply: Reply) -> Self
@@ -165,13 +170,13 @@ impl<R> Read<R> {
 
     /// Converts the response. An adapter can so use what another adapter has read.
     #[must_use]
-    pub fn map<T>(self, convert: impl FnOnce(R) -> T + Send + 'static) -> Read<T>
+    pub fn map<T>(self, convert: impl FnOnce(R) -> T + Send + 'static) -> Reading<T>
     where
         R: 'static,
         T: Send + Sync + 'static,
     {
-        Read(match self.0 {
-            Kind::Whole { response, reply, .. } => return Read::whole(convert(response), reply),
+        Reading(match self.0 {
+            Kind::Whole { response, reply, .. } => return Reading::whole(convert(response), reply),
             Kind::Stream(record) => Kind::Stream(Box::new(move |turn| convert(record(turn)))),
             Kind::Failed { response, error_type, repair } => {
                 Kind::Failed { response: convert(response), error_type, repair }
@@ -199,13 +204,13 @@ impl<R> Read<R> {
 }
 
 // Not derived, because most response types show their text.
-impl<R> fmt::Debug for Read<R> {
+impl<R> fmt::Debug for Reading<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.0 {
             Kind::Whole { .. } => "Whole",
             Kind::Stream(_) => "Stream",
             Kind::Failed { .. } => "Failed",
         };
-        f.debug_tuple("Read").field(&kind).finish()
+        f.debug_tuple("Reading").field(&kind).finish()
     }
 }

@@ -1,19 +1,13 @@
-//! The cached windows of one conversation: their updates, their sizes, and when they were last used. Nothing here locks
-//! or waits.
+//! The cached windows of one conversation: their updates and their sizes. Nothing here locks or waits.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use tokio::time::Instant;
 use tower_chat_history_core::{
     Added, Appended, Compact, CompactOutcome, Compaction, ConversationId, Exchange, Incarnation, Load, LoadLimit,
-    Profile, Recorded, Seq, Window,
-    backend::{Scan, WindowScan},
+    Profile, Recorded, Seq, Window, backend::WindowScan,
 };
 
 /// The largest number of cached windows of one conversation. Few services use more profiles and limits.
@@ -215,7 +209,7 @@ impl CachedWindow {
 
         let mut scan = WindowScan::new(self.limit);
         for Recorded { seq, exchange, .. } in self.window.exchanges.iter().rev() {
-            if scan.offer(*seq, exchange.opens_turn(), exchange.message_count(), exchange.bytes()) == Scan::Stop {
+            if scan.offer(*seq, exchange.opens_turn(), exchange.message_count(), exchange.bytes()).is_break() {
                 break;
             }
         }
@@ -295,56 +289,18 @@ fn compaction_heap_bytes(compaction: &Compaction) -> usize {
     compaction.memory().saturating_sub(size_of::<Compaction>())
 }
 
-/// The time for which an unused item stays in a cache: one hour.
-pub(super) const IDLE_LIMIT: Duration = Duration::from_secs(60 * 60);
-
-/// The pause between two searches for idle items. A search looks at all items.
-const PAUSE: Duration = Duration::from_secs(5 * 60);
-
-/// The clock of a cache. It counts milliseconds since the cache was created.
-#[derive(Debug)]
-pub(super) struct UseClock {
-    start: Instant,
-    /// The time of the last search for idle items.
-    searched: AtomicU64,
-}
-
-/// The time at which an item was last used.
+/// The time at which an item was last used, in milliseconds of the cache's clock.
 #[derive(Debug, Default)]
 pub(super) struct LastUsed(AtomicU64);
 
-impl UseClock {
-    pub(super) fn new() -> Self {
-        Self { start: Instant::now(), searched: AtomicU64::new(0) }
+impl LastUsed {
+    pub(super) fn set(&self, millis: u64) {
+        self.0.store(millis, Relaxed);
     }
 
-    fn now(&self) -> u64 {
-        millis(self.start.elapsed())
+    pub(super) fn millis(&self) -> u64 {
+        self.0.load(Relaxed)
     }
-
-    /// Records that an item is used now.
-    pub(super) fn touch(&self, item: &LastUsed) {
-        item.0.store(self.now(), Ordering::Relaxed);
-    }
-
-    /// Returns a test for items that have been unused for this long.
-    pub(super) fn idle_for(&self, limit: Duration) -> impl Fn(&LastUsed) -> bool + use<> {
-        let now = self.now();
-        let limit = millis(limit);
-        move |item| now.saturating_sub(item.0.load(Ordering::Relaxed)) >= limit
-    }
-
-    /// Returns `true` if it is time to search for idle items. Of several callers at the same time, one gets `true`.
-    pub(super) fn is_search_due(&self) -> bool {
-        let now = self.now();
-        let before = self.searched.load(Ordering::Relaxed);
-        now.saturating_sub(before) >= millis(PAUSE)
-            && self.searched.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -429,19 +385,5 @@ mod tests {
             let exchanges = &entry.windows[0].window.exchanges;
             assert_eq!((exchanges.len(), exchanges.capacity()), (len, len));
         }
-    }
-
-    #[test]
-    fn an_item_is_idle_after_the_limit() {
-        let clock = UseClock::new();
-        let item = LastUsed::default();
-        clock.touch(&item);
-        assert!(clock.idle_for(Duration::ZERO)(&item));
-        assert!(!clock.idle_for(IDLE_LIMIT)(&item));
-    }
-
-    #[test]
-    fn no_search_is_due_at_first() {
-        assert!(!UseClock::new().is_search_due());
     }
 }

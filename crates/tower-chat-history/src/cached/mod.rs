@@ -1,14 +1,28 @@
 //! A store that caches windows in the process between calls.
+//!
+//! # Decisions
+//!
+//! - **A cached window is checked at every load**: the store says that it's unchanged, or returns what was added.
+//!   Processes needn't notify each other. The newest exchange's id is compared because a failover can lose appends.
 
 mod entry;
 
-use std::{collections::hash_map::RandomState, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::hash_map::RandomState,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use quick_cache::{
     Weighter,
     sync::{Cache, DefaultLifecycle},
 };
+use tokio::time::Instant;
 use tower_chat_history_core::{
     Append, Appended, ByStore, Compact, CompactOutcome, ConversationId, Cursor, Derived, Erase, ErasedPage, Fork,
     ForkTo, Forked, HistoryStore, Incarnation, KnownState, Labels, LabelsOutcome, LabelsVersion, List, Listed, Listing,
@@ -16,7 +30,7 @@ use tower_chat_history_core::{
     Truncated, Window,
 };
 
-use self::entry::{CachedWindow, Entry, IDLE_LIMIT, UseClock};
+use self::entry::{CachedWindow, Entry, LastUsed};
 
 /// A store that caches the windows of another store, so that a conversation's next call need not transfer and decode
 /// them again.
@@ -101,6 +115,12 @@ const ITEMS_PER_SHARD: usize = 32;
 /// The largest share of a shard that one item may take in `quick_cache`, in percent.
 const MAX_ITEM_PERCENT: u64 = 97;
 
+/// The time for which an unused item stays in a cache: one hour.
+const IDLE_LIMIT: Duration = Duration::from_secs(60 * 60);
+
+/// The pause between two searches for idle items. A search looks at all items.
+const PAUSE: Duration = Duration::from_secs(5 * 60);
+
 impl<S> CachedStore<S> {
     /// The default limit, in bytes: 64 MiB, enough for about 1,500 windows of 60 messages.
     pub const DEFAULT_LIMIT: usize = 64 << 20;
@@ -182,6 +202,48 @@ impl<S> CachedStore<S> {
     fn remove(&self, id: &ConversationId) {
         self.windows.remove(id);
     }
+}
+
+/// The clock of a cache. It counts milliseconds since the cache was created.
+#[derive(Debug)]
+struct UseClock {
+    start: Instant,
+    /// The time of the last search for idle items.
+    searched: AtomicU64,
+}
+
+impl UseClock {
+    fn new() -> Self {
+        Self { start: Instant::now(), searched: AtomicU64::new(0) }
+    }
+
+    fn now(&self) -> u64 {
+        millis(self.start.elapsed())
+    }
+
+    /// Records that an item is used now.
+    fn touch(&self, item: &LastUsed) {
+        item.set(self.now());
+    }
+
+    /// Returns a test for items that have been unused for this long.
+    fn idle_for(&self, limit: Duration) -> impl Fn(&LastUsed) -> bool + use<> {
+        let now = self.now();
+        let limit = millis(limit);
+        move |item| now.saturating_sub(item.millis()) >= limit
+    }
+
+    /// Returns `true` if it is time to search for idle items. Of several callers at the same time, one gets `true`.
+    fn is_search_due(&self) -> bool {
+        let now = self.now();
+        let before = self.searched.load(Relaxed);
+        now.saturating_sub(before) >= millis(PAUSE)
+            && self.searched.compare_exchange(before, now, Relaxed, Relaxed).is_ok()
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns the answer to a load whose caller knows this state.
@@ -374,5 +436,24 @@ impl<S: Erase> Erase for CachedStore<S> {
 impl<S: fmt::Debug> fmt::Debug for CachedStore<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CachedStore").field("inner", &self.inner).field("used", &self.used()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_idle_after_the_limit() {
+        let clock = UseClock::new();
+        let item = LastUsed::default();
+        clock.touch(&item);
+        assert!(clock.idle_for(Duration::ZERO)(&item));
+        assert!(!clock.idle_for(IDLE_LIMIT)(&item));
+    }
+
+    #[test]
+    fn no_search_is_due_at_first() {
+        assert!(!UseClock::new().is_search_due());
     }
 }

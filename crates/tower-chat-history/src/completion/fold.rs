@@ -1,4 +1,10 @@
 //! Assembling a reply from a stream's chunks.
+//!
+//! # Decisions
+//!
+//! - **The choice with the lowest index is the reply**: some providers give their only choice the index 1.
+//! - **Every reply is stored as the assistant's.** With another role it'd be an instruction to the model, or the next
+//!   call would fail.
 
 use std::{collections::BTreeSet, fmt};
 

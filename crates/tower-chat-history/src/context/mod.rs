@@ -1,11 +1,13 @@
-//! Fits lists of chat messages into a model's context window, and keeps the lists valid for the provider: token
-//! counts, budgets, the view of a log, the plan of a call, and trimming by hand.
+//! Fits lists of chat messages into a model's context window, and keeps the lists valid for the provider: token counts,
+//! budgets, the view of a log, the plan of a call, and trimming by hand.
 //!
-//! It is without I/O: it imports no runtime, no threads, files or sockets, and nothing of the rest of this crate.
-//! `.ci/structure` checks this. Its public modules are modules of the crate's root.
+//! Begin with [`plan::plan`]. Before each call, the engine gives it the loaded history, the input and the budget, and
+//! it returns the messages to send and the cut to store with the exchange.
+//!
+//! All of this is without I/O: no runtime, no threads, no files or sockets, and nothing of the rest of this crate.
+//! `.ci/structure` checks this. The public modules are modules of the crate's root.
 
 pub mod budget;
-mod opening;
 pub(crate) mod plan;
 mod request;
 mod server_tools;
@@ -15,7 +17,6 @@ pub mod view;
 
 pub use self::{
     budget::ContextBudget,
-    plan::{FitError, InputError, OnOpenTurn, TranscriptError},
+    plan::OnOpenTurn,
     request::{InputMode, RequestInfo, RequestMessages},
-    view::{OpenCalls, View},
 };

@@ -1,7 +1,7 @@
 //! Calls that the provider executes itself, and whose results are in a later reply.
 //!
-//! A provider that [paused](tower_chat_history_core::Exchange::is_paused), or that waits for other results, makes such a
-//! result at the beginning of the next reply. It refuses a call without its result, and a result without its call.
+//! A provider that [paused](tower_chat_history_core::Exchange::is_paused), or that waits for other results, makes such
+//! a result at the beginning of the next reply. It refuses a call without its result, and a result without its call.
 //!
 //! A call stays as long as only replies and results follow it, because its result can still come. Otherwise it is left
 //! out, and so is a result that comes later.
@@ -31,19 +31,20 @@ pub(crate) struct Change {
 impl Settlement {
     /// Finds the calls and results in these messages. If `continues`, more replies and results follow.
     pub(crate) fn of<'m>(messages: impl IntoIterator<Item = &'m Message>, continues: bool) -> Self {
-        let (mut found, mut turn) = (Found::default(), Turn::default());
+        let mut found = Found::default();
+        let mut open = ServerCalls::default();
         for (at, message) in messages.into_iter().enumerate() {
             let index = message.index();
             if message.is_reply() {
                 if !index.server_calls.is_empty() || !index.server_results.is_empty() {
-                    turn.add(at, message, &mut found);
+                    open.add(at, message, &mut found);
                 }
             } else if !message.is_tool_result() {
-                turn.end(&mut found);
+                open.end(&mut found);
             }
         }
         if !continues {
-            turn.end(&mut found);
+            open.end(&mut found);
         }
         found.settled()
     }
@@ -69,33 +70,35 @@ struct Pending<'m> {
 /// The calls of the current turn of the model that have no result yet: the index of their message among those that were
 /// found, and their own index.
 #[derive(Default)]
-struct Turn<'m> {
-    open: HashMap<&'m CallId, Vec<(usize, usize)>>,
+struct ServerCalls<'m> {
+    by_id: HashMap<&'m CallId, Vec<(usize, usize)>>,
 }
 
-impl<'m> Turn<'m> {
+impl<'m> ServerCalls<'m> {
     fn add(&mut self, at: usize, message: &'m Message, found: &mut Found<'m>) {
-        let (index, position) = (message.index(), found.messages.len());
-        let Found { messages, links } = found;
-        let answer = |id: &'m CallId| {
-            let call = self.open.get_mut(id).and_then(Vec::pop);
-            links.extend(call.map(|(asked, _)| (messages[asked].at, at)));
-            call.is_some()
-        };
-        let results = index.server_results.iter().map(answer).collect();
-        for (call, id) in index.server_calls.iter().enumerate() {
-            self.open.entry(id).or_default().push((position, call));
+        let index = message.index();
+
+        let mut results = Vec::with_capacity(index.server_results.len());
+        for id in &index.server_results {
+            let call = self.by_id.get_mut(id).and_then(Vec::pop);
+            results.push(call.is_some());
+            found.links.extend(call.map(|(asked, _)| (found.messages[asked].at, at)));
         }
-        messages.push(Pending { at, message, calls: vec![true; index.server_calls.len()], results });
+
+        let position = found.messages.len();
+        for (call, id) in index.server_calls.iter().enumerate() {
+            self.by_id.entry(id).or_default().push((position, call));
+        }
+        found.messages.push(Pending { at, message, calls: vec![true; index.server_calls.len()], results });
     }
 
     /// Leaves out the calls that have no result.
     fn end(&mut self, found: &mut Found<'m>) {
         // Most turns have none, and draining an empty map takes as long as the rest of the search.
-        if self.open.is_empty() {
+        if self.by_id.is_empty() {
             return;
         }
-        for (position, call) in self.open.drain().flat_map(|(_, calls)| calls) {
+        for (position, call) in self.by_id.drain().flat_map(|(_, calls)| calls) {
             found.messages[position].calls[call] = false;
         }
     }
@@ -103,13 +106,16 @@ impl<'m> Turn<'m> {
 
 impl Found<'_> {
     fn settled(self) -> Settlement {
-        let changed = self.messages.iter().filter(|found| found.calls.iter().chain(&found.results).any(|stays| !stays));
-        let change = |Pending { at, message, calls, results }: &Pending<'_>| {
+        let mut changes = Vec::new();
+        for Pending { at, message, calls, results } in self.messages {
+            if calls.iter().chain(&results).all(|stays| *stays) {
+                continue;
+            }
             let index = message.index();
-            let left = message.settled(&kept(&index.server_calls, calls), &kept(&index.server_results, results));
-            Change { at: *at, left }
-        };
-        Settlement { changes: changed.map(change).collect(), links: self.links }
+            let left = message.settled(&kept(&index.server_calls, &calls), &kept(&index.server_results, &results));
+            changes.push(Change { at, left });
+        }
+        Settlement { changes, links: self.links }
     }
 }
 
@@ -124,12 +130,16 @@ pub(crate) fn settled(messages: Vec<Message>, continues: bool) -> Vec<Message> {
     if changes.is_empty() {
         return messages;
     }
+
     let mut changes = changes.into_iter().peekable();
-    let left = |(at, message)| match changes.next_if(|change| change.at == at) {
-        Some(change) => change.left,
-        None => Some(message),
-    };
-    let mut left: Vec<Message> = messages.into_iter().enumerate().filter_map(left).collect();
+    let mut left = Vec::with_capacity(messages.len());
+    for (at, message) in messages.into_iter().enumerate() {
+        match changes.next_if(|change| change.at == at) {
+            Some(change) => left.extend(change.left),
+            None => left.push(message),
+        }
+    }
+
     for at in (0..left.len()).rev() {
         if needs_reply(&left[at]) && !left.get(at + 1).is_some_and(Message::is_reply) {
             left.remove(at);

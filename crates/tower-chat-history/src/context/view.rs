@@ -8,11 +8,16 @@
 //! the last reply with calls, as long as only its results follow it. It reads the [index](Message::index) of messages,
 //! so it works in all [dialects](tower_chat_history_core::Dialect).
 //!
+//! [`View`] is for programs that repair lists of messages. The planner has a fold of its own over the same
+//! [`Rounds`], in `plan/fold.rs`, because it also needs the exchange and the round of each message. Its tests compare
+//! the two.
+//!
 //! - A result that answers an open call of that round is sent. Any other result (late, repeated, orphaned) is left out.
 //!   If its message has something else, such as other results or a text of the user, the rest is sent.
 //! - A message that [closes](tower_chat_history_core::Closes) open calls first does so. Each gets a constant result
 //!   which says that it was abandoned. In chat completions, all messages close calls, except results and blank replies.
-//! - A message that [says nothing](Message::is_blank_reply), such as a blank reply, is left out. It closes no calls.
+//! - A message that [says nothing](Message::is_blank), such as a blank reply, is left out, because providers refuse it.
+//!   It closes no calls.
 //! - A message is sent in its [sendable](Message::sendable) form. In chat completions, this leaves out each entry of
 //!   `tool_calls` that no result can answer (it has no id, or is not an object), and the list if no entry remains. Text
 //!   in the same message stays. A result meant for such an entry is an orphan.
@@ -22,11 +27,11 @@
 //!   prompt leaves them out if its provider can read that message.
 //!
 //! If messages are added to a log, its new view therefore begins with the old one, byte for byte, and a provider's
-//! prefix cache stays valid. The only exception is an exchange that gives way to a [repeated call](#repeated-calls). A
-//! repair that looks at the whole log would change bytes that were already sent.
+//! prefix cache stays valid. The only exception is an exchange that a [repeated call](#repeated-calls) replaces. A fold
+//! that looked ahead would change bytes that were already sent.
 //!
 //! ```
-//! use tower_chat_history::{Message, View};
+//! use tower_chat_history::{Message, view::View};
 //!
 //! let mut view = View::default();
 //! view.push(&Message::user("Hi"));
@@ -38,8 +43,8 @@
 //! # Repeated calls
 //!
 //! If a request with tool results is interrupted and sent again, the log has two exchanges that answer the same tool
-//! calls. [`View::push_exchange`] detects this. The first exchange *gives way* to the second one: it is left out of the
-//! view. (The prompt of the second request did not contain it either.) An exchange gives way if all conditions hold:
+//! calls. [`View::push_exchange`] detects this. The second exchange replaces the first one, which is left out of the
+//! view. (The prompt of the second request did not contain it either.) An exchange is replaced if all conditions hold:
 //!
 //! - It has only tool results, or its reply to tool results [broke off](tower_chat_history_core::Exchange::incomplete).
 //! - The next exchange answers the same calls again.
@@ -52,11 +57,18 @@
 //! sent as long as only replies and tool results follow it. Otherwise [`View::into_messages`] leaves it out. A result
 //! without its call is left out, too. A message that was sent in one request can therefore change in the next one: if
 //! the provider paused twice, and a question follows instead of the rest of the reply.
+//!
+//! # The beginning
+//!
+//! Some providers [refuse](tower_chat_history_core::Dialect::begins_with_user) a prompt that begins with a reply, or
+//! with an instruction that a reply follows. A log begins with a reply if it was imported with a greeting of the
+//! assistant, or if nothing is left of its first question: the question is empty, or a translation has no form for it.
+//! [`View::into_messages`] then puts a constant message of the user before it.
 
 pub use tower_chat_history_core::OpenCalls;
-use tower_chat_history_core::{Exchange, Message, Placed, Recorded, Rounds};
+use tower_chat_history_core::{Exchange, Message, Placed, Recorded, Role, Rounds};
 
-use crate::context::{opening, server_tools};
+use crate::context::server_tools;
 
 /// The messages of a log in a form that obeys the chat rules. See the [module docs](self).
 #[derive(Clone, Debug, Default)]
@@ -66,8 +78,8 @@ pub struct View {
 }
 
 impl View {
-    /// Adds the log's next message. An element that must be [followed](tower_chat_history_core::Bound) by the next one of
-    /// its reply is left out: add both with [`extend`](Extend::extend) or [`push_exchange`](Self::push_exchange).
+    /// Adds the log's next message. An element that must be [followed](tower_chat_history_core::Bound) by the next one
+    /// of its reply is left out: add both with [`extend`](Extend::extend) or [`push_exchange`](Self::push_exchange).
     pub fn push(&mut self, message: &Message) {
         self.push_before(message, &[]);
     }
@@ -83,11 +95,12 @@ impl View {
     }
 
     /// Adds the log's next exchange, with its [recalled messages](tower_chat_history_core::Exchange::recalled) before
-    /// it. The exchange before it may [give way](self#repeated-calls) to it.
+    /// it. It may [replace](self#repeated-calls) the exchange before it.
     pub fn push_exchange(&mut self, recorded: &Recorded) {
         let Exchange { recalled, messages, .. } = &*recorded.exchange;
         let begun = self.rounds.begin(recorded);
         self.messages.truncate(begun.back_to.unwrap_or(usize::MAX));
+
         if let Some(recalled) = recalled {
             self.push(&recalled.message);
         }
@@ -125,12 +138,12 @@ impl View {
     }
 
     /// Returns the messages so far, and consumes the view. Calls that the provider executes itself are left out if they
-    /// have no result. If the provider [refuses](tower_chat_history_core::Dialect::begins_with_user) a prompt that begins
-    /// with a reply, such a view begins with a constant message of the user.
+    /// have no result. If the provider refuses a prompt that begins with a reply, such a view
+    /// [begins](self#the-beginning) with a constant message of the user.
     #[must_use]
     pub fn into_messages(self) -> Vec<Message> {
         let messages = server_tools::settled(self.messages, false);
-        let opening = opening::before(messages.first());
+        let opening = opening_before(messages.first());
         opening.into_iter().chain(messages).collect()
     }
 }
@@ -144,9 +157,20 @@ impl<'a> Extend<&'a Message> for View {
     }
 }
 
+/// The text of the message that is sent first.
+const NO_TEXT: &str = "(no text)";
+
+/// Returns the message that must be sent before the first message of a prompt. Usually there is none.
+pub(crate) fn opening_before(first: Option<&Message>) -> Option<Message> {
+    let first = first.filter(|first| first.is_reply() || server_tools::needs_reply(first))?;
+    let dialect = first.dialect().filter(|dialect| dialect.begins_with_user())?;
+    Message::compose(dialect, &Role::User, NO_TEXT).ok()
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use proptest::prelude::*;
+    use tower_chat_history_core::{AnthropicMessages, ChatCompletions, Dialect};
     use tower_chat_history_test::check_chat_rules;
 
     use super::*;
@@ -244,6 +268,26 @@ pub(crate) mod tests {
         assert_eq!(view(&log).messages(), log);
     }
 
+    fn in_dialect(dialect: &'static dyn Dialect, messages: &[&str]) -> Vec<String> {
+        let messages: Vec<Message> = messages.iter().map(|json| Message::in_dialect(dialect, *json).unwrap()).collect();
+        view(&messages).into_messages().iter().map(|message| message.json().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_view_that_begins_with_a_reply_gets_a_message_before_it_where_the_provider_requires_one() {
+        const GREETING: &str = r#"{"role":"assistant","content":"Hello!"}"#;
+        const SYSTEM: &str = r#"{"role":"system","content":"Be brief."}"#;
+        const QUESTION: &str = r#"{"role":"user","content":"Hi"}"#;
+        const OPENING: &str = r#"{"role":"user","content":"(no text)"}"#;
+        const BLANK: &str = r#"{"role":"user","content":" "}"#;
+        assert_eq!(in_dialect(&AnthropicMessages, &[GREETING, QUESTION]), [OPENING, GREETING, QUESTION]);
+        assert_eq!(in_dialect(&AnthropicMessages, &[BLANK, GREETING]), [OPENING, GREETING], "the question is left out");
+        assert_eq!(in_dialect(&AnthropicMessages, &[SYSTEM, GREETING]), [OPENING, SYSTEM, GREETING]);
+        assert_eq!(in_dialect(&AnthropicMessages, &[QUESTION, GREETING]), [QUESTION, GREETING]);
+        assert_eq!(in_dialect(&ChatCompletions, &[GREETING, QUESTION]), [GREETING, QUESTION]);
+        assert!(in_dialect(&AnthropicMessages, &[]).is_empty());
+    }
+
     proptest! {
         /// Invariant 2: valid for any log.
         #[test]
@@ -257,7 +301,8 @@ pub(crate) mod tests {
         #[test]
         fn the_view_of_a_longer_log_begins_with_the_view_of_the_shorter(log in prop::collection::vec(any_message(), 0..24), cut in 0usize..24) {
             let cut = cut.min(log.len());
-            let (shorter, longer) = (view(&log[..cut]), view(&log));
+            let shorter = view(&log[..cut]);
+            let longer = view(&log);
             prop_assert!(longer.messages().starts_with(shorter.messages()));
             let mut rest = View { rounds: shorter.rounds.clone(), ..View::default() };
             rest.extend(&log[cut..]);

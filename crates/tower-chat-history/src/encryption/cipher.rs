@@ -14,8 +14,7 @@ use tower_chat_history_core::ConversationId;
 use zeroize::Zeroizing;
 
 use crate::encryption::{
-    error::OpenError,
-    item::Item,
+    item::{Item, OpenError},
     key::{KeyError, KeyId, Secret},
 };
 
@@ -49,6 +48,7 @@ impl Cipher {
         let info = [PURPOSE, conversation.as_str().as_bytes()];
         let derivation = Hkdf::<Sha256>::new(None, secret.expose());
         derivation.expand_multi_info(&info, &mut *derived).map_err(KeyError::failed)?;
+
         let cipher = XChaCha20Poly1305::new((&*derived).into());
         Ok(Self { key, conversation: conversation.clone(), cipher })
     }
@@ -60,9 +60,10 @@ impl Cipher {
 
     /// Seals an item.
     pub(crate) fn seal(&self, item: &Item, text: &[u8]) -> Result<Vec<u8>, KeyError> {
-        let nonce = XNonce::try_generate().map_err(KeyError::no_random)?;
+        let nonce = XNonce::try_generate().map_err(KeyError::unavailable)?;
         let mut header = [VERSION; HEADER];
         header[1..].copy_from_slice(self.key.as_bytes());
+
         let binding = item.binding(&self.conversation, &header);
         let encrypted = self.cipher.encrypt(&nonce, Payload { msg: text, aad: &binding }).map_err(KeyError::failed)?;
         Ok([&header, &nonce[..], &encrypted].concat())
@@ -77,6 +78,7 @@ impl Cipher {
     pub(crate) fn open(&self, item: &Item, sealed: &SealedBytes) -> Option<Vec<u8>> {
         let (header, rest) = sealed.0.split_first_chunk::<HEADER>()?;
         let (nonce, encrypted) = rest.split_first_chunk::<NONCE>()?;
+
         let binding = item.binding(&self.conversation, header);
         self.cipher.decrypt(&XNonce::from(*nonce), Payload { msg: encrypted, aad: &binding }).ok()
     }
@@ -121,7 +123,8 @@ impl SealedBytes {
 
 /// Returns the id of the key that a sealed text names. The rest of the text is not read.
 fn key_of(text: &str) -> Option<KeyId> {
-    text.get(..HEADER_CHARS).and_then(|header| URL_SAFE_NO_PAD.decode(header).ok()).as_deref().and_then(key_in)
+    let header = URL_SAFE_NO_PAD.decode(text.get(..HEADER_CHARS)?).ok()?;
+    key_in(&header)
 }
 
 /// Returns the key id in the header at the beginning of these bytes.

@@ -1,4 +1,4 @@
-//! Encryption at rest for the stores of [`tower-chat-history`].
+//! Encryption at rest around any store (feature `encryption`).
 //!
 //! An [`EncryptedStore`] wraps any store. It seals messages, replies, recalled messages, provenances, summaries
 //! and labels before the store gets them, and opens them when they are read. Each person, or each other prefix of ids,
@@ -31,8 +31,8 @@
 //! # }
 //! ```
 //!
-//! In a service, pass the wrapper to the layer of `tower-chat-history`. Put caches around it, not into it:
-//! `CachedStore::new(EncryptedStore::new(..))` opens each item once.
+//! In a service, pass the wrapper to the [layer](crate::ChatHistoryLayer). Put caches around it, not into it:
+//! `CachedStore::new(EncryptedStore::new(..))` opens each item once. The wrapper works with every async runtime.
 //!
 //! # Pages
 //!
@@ -40,17 +40,9 @@
 //! |---|---|
 //! | [protection](guide::protection) | the sealed and the visible parts, the changes that are noticed and those that are not |
 //! | [keys](guide::keys) | master keys, the vault, rotation, destruction of a person's keys |
-//!
-//! # Features
-//!
-//! This crate has no features. It works with every async runtime.
-//!
-//! [`tower-chat-history`]: https://docs.rs/tower-chat-history
 
 mod cipher;
-mod error;
-mod fields;
-pub mod guide;
+mod fork;
 mod item;
 mod key;
 mod keys;
@@ -61,11 +53,20 @@ mod store;
 mod vault;
 
 pub use self::{
-    error::OpenError,
-    item::Item,
+    item::{Item, OpenError},
     key::{KeyError, KeyId, Secret},
     keys::{Keys, RewrapError, RewrapRun},
-    master::{KeyRing, KeyService, MasterKeys, Wrapped},
+    master::{KeyRing, KeyService, MasterKeys, WrappedKey},
     store::EncryptedStore,
     vault::{DataKey, DirectoryVault, EntryId, MemoryVault, Vault},
 };
+
+pub mod guide {
+    //! The guide to encryption.
+
+    #[doc = include_str!("../../docs/encryption/protection.md")]
+    pub mod protection {}
+
+    #[doc = include_str!("../../docs/encryption/keys.md")]
+    pub mod keys {}
+}

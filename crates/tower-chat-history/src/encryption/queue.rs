@@ -90,7 +90,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_next_one_passes_after_the_one_before_and_no_queue_stays() {
-        let (queues, id): (_, ConversationId) = (Queues::default(), "a".parse().unwrap());
+        let queues = Queues::default();
+        let id: ConversationId = "a".parse().unwrap();
         let first = queues.enter(&id).await;
         let mut context = Context::from_waker(Waker::noop());
         {

@@ -1,4 +1,5 @@
-//! Counting tokens. Each message is counted once, and large messages are counted on a blocking thread.
+//! Counting tokens, and the budget by their counts. Each message is counted once, and large messages are counted on a
+//! blocking thread.
 
 use std::{fmt, sync::Arc, time::Instant};
 
@@ -10,8 +11,10 @@ use crate::{
     context::{
         RequestInfo,
         budget::PromptTokens,
-        tokens::{CountCache, RequestTokens, TokenCounter},
+        plan::{CallBudget, FitBudget},
+        tokens::{ByteEstimate, CountCache, Estimate, RequestTokens, TokenCounter},
     },
+    options::HistoryOptions,
     telemetry,
 };
 
@@ -85,18 +88,21 @@ impl Counting {
         input: &[Message],
     ) -> PromptTokens {
         let began = Instant::now();
-        let is_uncounted = |message: &&Message| self.cache.known(&*self.counter, message).is_none();
         let mut uncounted_window = Vec::new();
         // An inner loop over the exchanges of a window is faster than one `next` for each of its messages.
-        window.filter(is_uncounted).for_each(|message| uncounted_window.push(message.clone()));
-        let others = request.head.iter().chain(input).filter(is_uncounted);
+        window.filter(|message| self.is_uncounted(message)).for_each(|message| uncounted_window.push(message.clone()));
+
+        let others = request.head.iter().chain(input).filter(|message| self.is_uncounted(message));
         let schemas = [&request.tools, &request.response_format].into_iter().flatten();
         let schemas = schemas.filter(|text| !self.cache.knows_text(&*self.counter, text)).map(String::len);
         let work = Work::of(uncounted_window.iter().chain(others).map(Message::bytes).chain(schemas));
+
         let mut counted = None;
         if work.takes_long() || !self.counter.is_ready() {
-            let (counting, request) = (self.clone(), request.clone());
-            let (uncounted, input) = (uncounted_window.clone(), input.to_vec());
+            let counting = self.clone();
+            let request = request.clone();
+            let uncounted = uncounted_window.clone();
+            let input = input.to_vec();
             counted = spawn_blocking(move || counting.parts(&request, &uncounted, &input)).await.ok();
         }
         let parts = counted.unwrap_or_else(|| self.parts(request, &uncounted_window, input));
@@ -106,16 +112,27 @@ impl Counting {
         parts
     }
 
+    fn is_uncounted(&self, message: &Message) -> bool {
+        self.cache.known(&*self.counter, message).is_none()
+    }
+
     fn parts(&self, request: &RequestInfo, uncounted: &[Message], input: &[Message]) -> PromptTokens {
-        let sum = |messages: &[Message]| messages.iter().map(|message| self.message(message)).sum();
-        let _: u64 = sum(uncounted);
+        // The planner adds these up. It finds their counts in the cache.
+        self.sum(uncounted);
+
         let tools = request.tools.as_deref().into_iter().fold(RequestTokens::new(), RequestTokens::tools);
-        let mut parts = PromptTokens::default();
-        parts.head = sum(&request.head);
-        parts.tools = tools.count(self).into();
-        parts.response_format = request.response_format.as_deref().map_or(0, |text| self.count_text(text).into());
-        parts.input = sum(input);
-        parts
+        PromptTokens {
+            head: self.sum(&request.head),
+            tools: tools.count(self).into(),
+            response_format: request.response_format.as_deref().map_or(0, |text| self.count_text(text).into()),
+            input: self.sum(input),
+            ..PromptTokens::default()
+        }
+    }
+
+    /// Returns the tokens of these messages.
+    pub(super) fn sum(&self, messages: &[Message]) -> u64 {
+        messages.iter().map(|message| self.message(message)).sum()
     }
 
     /// Returns the counts to store with these messages. Returns `None` if the counter has no name.
@@ -124,11 +141,12 @@ impl Counting {
         let unknown = messages.iter().filter(|message| message.tokens_by(name).is_none());
         let mut counted = None;
         if Work::of(unknown.map(Message::bytes)).takes_long() || !self.counter.is_ready() {
-            let (counting, messages) = (self.clone(), messages.to_vec());
+            let counting = self.clone();
+            let messages = messages.to_vec();
             counted = spawn_blocking(move || counting.counts(&messages)).await.ok();
         }
         let counts = counted.unwrap_or_else(|| self.counts(messages));
-        Some(TokenCounts { counter: name.to_string(), counts })
+        Some(TokenCounts { counter: Arc::clone(name), counts })
     }
 
     /// Returns the cached or new counts of messages.
@@ -172,6 +190,32 @@ impl TokenCounter for Counting {
 impl fmt::Debug for Counting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Counting").field("counter", &self.counter).finish_non_exhaustive()
+    }
+}
+
+/// Returns the estimate for a model for which neither the options nor the integration have a counter.
+pub(super) fn estimate(model: Option<&str>) -> Arc<dyn TokenCounter> {
+    match model.and_then(Estimate::for_model) {
+        Some(estimate) => Arc::new(estimate),
+        None => Arc::new(ByteEstimate::new()),
+    }
+}
+
+/// Returns the budget for fitting the window, with the rules of these options.
+pub(super) fn fit_budget<'a>(
+    budget: CallBudget,
+    options: &'a HistoryOptions,
+    stores: bool,
+    cost: &'a dyn Fn(&Message) -> u64,
+) -> FitBudget<'a> {
+    FitBudget {
+        limits: budget.limits,
+        watermarks: options.context.watermarks,
+        clear: options.context.clear_results.as_ref(),
+        trimmer: options.context.trimmer.as_deref(),
+        stores,
+        parts: budget.parts,
+        cost,
     }
 }
 

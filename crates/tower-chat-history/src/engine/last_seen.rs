@@ -33,25 +33,19 @@ impl CompactionPositions {
         Self::of(window.revision, window.cut())
     }
 
-    /// Returns the start of the window.
-    pub(super) const fn start(self) -> Seq {
-        self.positions.window_start
-    }
-
     /// Returns the changes since the conversation was seen with these positions. Returns `None` if there are none, or
     /// if that was another incarnation.
-    pub(super) fn since(self, before: Self) -> Option<SinceLast> {
+    fn since(self, before: Self) -> Option<SinceLast> {
         if before.incarnation != self.incarnation {
             return None;
         }
         let before = before.positions;
         let now = self.positions;
-        let moved = |before: Seq, now: Seq| now.get().saturating_sub(before.get());
         let since = SinceLast {
-            evicted_exchanges: moved(before.window_start, now.window_start),
-            rounds_left_out: moved(before.rounds_start, now.rounds_start),
-            cleared_exchanges: moved(before.cleared_before, now.cleared_before),
-            summarized_exchanges: moved(before.covers_to, now.covers_to),
+            evicted_exchanges: distance(before.window_start, now.window_start),
+            rounds_left_out: distance(before.rounds_start, now.rounds_start),
+            cleared_exchanges: distance(before.cleared_before, now.cleared_before),
+            summarized_exchanges: distance(before.covers_to, now.covers_to),
         };
         (since != SinceLast::default()).then_some(since)
     }
@@ -61,6 +55,21 @@ impl CompactionPositions {
     fn max(self, other: Self) -> Self {
         Self { incarnation: self.incarnation, positions: self.positions.max(other.positions) }
     }
+}
+
+/// Returns by how many exchanges a position moved.
+fn distance(before: Seq, now: Seq) -> u64 {
+    now.get().saturating_sub(before.get())
+}
+
+/// The changes of the conversation's compaction that a call finds.
+pub(super) struct Changes {
+    /// The changes since the conversation's previous turn in this engine.
+    pub(super) since_last: Option<SinceLast>,
+    /// The start of the window by the stored compaction.
+    pub(super) window_start: Seq,
+    /// True if that start moved after the conversation's previous turn in this engine.
+    pub(super) window_moved: bool,
 }
 
 impl Default for LastSeen {
@@ -73,6 +82,30 @@ impl LastSeen {
     /// Returns the positions at which the conversation was last seen. Returns `None` if it is not remembered.
     pub(super) fn get(&self, conversation: &ConversationId) -> Option<CompactionPositions> {
         self.0.get(conversation)
+    }
+
+    /// Returns the changes of a compaction that a call found at `loaded`, and, if it has stored a summary, left at
+    /// `now`. Remembers these positions. `before` is where the conversation was last seen before the call.
+    pub(super) fn changes(
+        &self,
+        conversation: &ConversationId,
+        before: Option<CompactionPositions>,
+        loaded: Option<CompactionPositions>,
+        now: Option<CompactionPositions>,
+    ) -> Changes {
+        let since_last = loaded.zip(before).and_then(|(loaded, before)| loaded.since(before));
+        let mut changes = Changes { since_last, window_start: Seq::FIRST, window_moved: false };
+        if let Some(now) = now {
+            // Nearly all calls find the positions unchanged, which needs no second lookup.
+            if before != Some(now) {
+                self.update(conversation, now);
+            }
+            changes.window_start = now.positions.window_start;
+            // The window was moved by another process, by a summary in the background, or by this call's own summary.
+            changes.window_moved = since_last.is_some_and(|since| since.evicted_exchanges > 0)
+                || loaded.is_some_and(|loaded| loaded.positions.window_start < now.positions.window_start);
+        }
+        changes
     }
 
     /// Forgets the conversations under the prefix.

@@ -26,55 +26,48 @@
 //! An engine can be created anywhere. Its calls need a tokio runtime with a timer, and the background work ends with
 //! that runtime, so [drain](Engine::drain) the engine before the runtime shuts down.
 
-mod begin;
-mod commit;
+// `parts.rs` is the map: it has what the turns of an engine share, and each part is in a file of its own. `turn/` has
+// the steps of a call, and `store.rs` the timeouts and retries of its store calls. `results.rs`, `explain.rs` and
+// `retention.rs` are what an engine does beside turns.
 mod count;
+mod detached;
 mod explain;
-mod idle;
-mod in_flight;
 mod last_seen;
-mod limited;
+mod parts;
 mod queue;
 mod rates;
 mod recall;
-mod repair;
+mod repairs;
 mod results;
 mod retention;
 mod running;
-mod shared;
+mod saves;
 mod store;
-pub mod stream;
 mod summaries;
+mod translate;
 mod turn;
-mod unreadable;
-mod wait;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::time;
-use tower_chat_history_core::{Appended, ConversationId, HistoryStore, Prefix, Prune, Revision};
+use tower_chat_history_core::{ConversationId, HistoryStore, Prefix, Prune, Seq};
 
-pub(crate) use self::begin::{Beginning, Step};
+use self::{parts::Parts, recall::RecallWorker, retention::Retainer, summaries::SummaryWorker};
 pub use self::{
-    commit::Commit,
     results::{StoredResults, ToolResults},
     retention::Retention,
-    stream::RecordedStream,
-    turn::Turn,
-};
-use self::{
-    recall::RecallWorker,
-    retention::{ExchangeFacts, Retainer},
-    shared::Shared,
-    store::BoundedStore,
-    summaries::SummaryWorker,
+    saves::Commit,
+    turn::{
+        Turn,
+        stream::{self, RecordedStream},
+    },
 };
 pub use crate::call::{CallOptions, Reply, TurnInput};
 pub use crate::context::{InputMode, RequestInfo};
 use crate::{
     error::{DrainError, HistoryError, StoreResultsError},
+    explain::Explanation,
     options::HistoryOptions,
-    telemetry::Recorder,
 };
 
 /// Loads conversations from a store and saves their turns. A clone shares the store, the options and the pending saves.
@@ -82,7 +75,7 @@ use crate::{
 /// See the [module docs](self).
 #[derive(Clone)]
 pub struct Engine {
-    shared: Arc<Shared>,
+    parts: Arc<Parts>,
 }
 
 impl Engine {
@@ -117,34 +110,13 @@ impl Engine {
     }
 
     fn over(store: Arc<dyn HistoryStore>, retainer: Option<Retainer>, options: HistoryOptions) -> Self {
-        Self { shared: Arc::new(Shared::new(store, retainer, options)) }
+        Self { parts: Arc::new(Parts::new(store, retainer, options)) }
     }
 
     /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn HistoryStore> {
-        self.shared.store.get()
-    }
-
-    pub(crate) fn options(&self) -> &HistoryOptions {
-        self.shared.store.options()
-    }
-
-    fn recorder(&self) -> &Recorder {
-        self.shared.store.recorder()
-    }
-
-    /// Returns the store, with the timeouts, limits and retries of the options.
-    fn bounded_store(&self) -> &BoundedStore {
-        &self.shared.store
-    }
-
-    /// Prunes the conversation if a prune is due now, and returns the log's revision afterward.
-    async fn retain(&self, id: &ConversationId, stored: &Appended, facts: ExchangeFacts) -> Revision {
-        match &self.shared.retainer {
-            Some(retainer) => Box::pin(retainer.retain(&self.shared.store, id, stored, facts)).await,
-            None => stored.revision,
-        }
+        self.parts.store.get()
     }
 
     /// Begins a turn: loads the conversation and plans the prompt.
@@ -165,18 +137,19 @@ impl Engine {
     /// - [`HistoryError::QueueFull`], [`QueueTimeout`](HistoryError::QueueTimeout): too many calls wait in the
     ///   conversation's queue, or the wait took too long.
     pub async fn begin(&self, input: TurnInput) -> Result<Turn, HistoryError> {
-        let mut beginning = self.start(input);
-        loop {
-            match beginning.step().await? {
-                Step::MustWait(rest) => beginning = rest,
-                Step::Begun(turn) => return Ok(turn),
-            }
-        }
+        self.begin_with(input, &mut || {}).await
     }
 
-    /// Begins a turn in steps, for a caller that holds a resource of the inner service, such as a permit.
-    pub(crate) fn start(&self, input: TurnInput) -> Beginning {
-        Beginning::new(self, input)
+    /// Begins a turn as [`begin`](Self::begin) does. Calls `before_wait` before each wait for another call, a save, a
+    /// repair or a summary, for a caller that holds a resource which these may need, such as a permit of the inner
+    /// service.
+    pub(crate) fn begin_with(
+        &self,
+        input: TurnInput,
+        before_wait: &mut (dyn FnMut() + Send),
+    ) -> impl Future<Output = Result<Turn, HistoryError>> + Send {
+        // Boxed, because a future has room for each argument of each function in it.
+        turn::begin(&self.parts, Box::new(input), before_wait)
     }
 
     /// Stores tool results without calling the model. Use it if some tool calls already have results while others do
@@ -242,13 +215,56 @@ impl Engine {
     /// After [`StoreResultsError::Save`], the results may or may not be stored. It is safe to repeat the call if the
     /// caller has set an [exchange id](ToolResults::exchange).
     pub async fn store_results(&self, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
-        results::store(self, results).await
+        results::store(&self.parts, results).await
+    }
+
+    /// Explains what the model saw when it made the reply at this position: which messages were sent, cleared or left
+    /// out, and why. Returns `None` if the log has no exchange at this position.
+    ///
+    /// The prompt is made again from the log, and a digest proves that it is the one that was sent. The engine needs
+    /// the [options](crate::ContextOptions) with which the prompt was made: the profile, the format of summaries, and the
+    /// clearing of results. The exchanges before the window are not read. See the [module](crate::explain).
+    ///
+    /// ```
+    /// use tower_chat_history::{
+    ///     ConversationId, Engine, MemoryStore, Message, Reply, TurnInput, explain::{Fate, Subject}, store::Seq,
+    /// };
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(MemoryStore::new());
+    /// let id = ConversationId::new(["acme", "user-42"])?;
+    /// for question in ["Who is Tom?", "What does he chase?"] {
+    ///     let turn = engine.begin(TurnInput::new(id.clone(), [Message::user(question)])).await?;
+    ///     turn.commit(Reply::new(Message::assistant("…"))).await?;
+    /// }
+    ///
+    /// let second = engine.explain(&id, Seq::new(1)).await?.ok_or("no such exchange")?;
+    /// assert_eq!(second.sent().map(Message::text).collect::<Vec<_>>(), ["Who is Tom?", "…", "What does he chase?"]);
+    /// let rows = second.prompt?;
+    /// assert!(rows.iter().all(|row| row.fate == Fate::Sent));
+    /// assert_eq!(rows[0].subject, Subject::Logged { seq: Seq::FIRST, index: 0, translated: false });
+    /// assert_eq!(rows[2].subject, Subject::Input { index: 0 });
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`HistoryError::Load`], [`LoadTimeout`](HistoryError::LoadTimeout): the log or the summary cannot be read.
+    /// - [`HistoryError::OtherDialect`]: an exchange is in a dialect that is not one of the
+    ///   [options](crate::HistoryOptions::dialects).
+    /// - [`HistoryError::Composed`]: a dialect cannot read its own message.
+    ///
+    /// That a prompt is not known is no error: see [`Explanation::prompt`].
+    pub async fn explain(&self, conversation: &ConversationId, seq: Seq) -> Result<Option<Explanation>, HistoryError> {
+        explain::explain(&self.parts, conversation, seq).await
     }
 
     /// Returns the number of pending saves of this engine: replies that are complete and not stored yet.
     #[must_use]
     pub fn pending_saves(&self) -> usize {
-        self.shared.in_flight.saves()
+        self.parts.in_flight.saves()
     }
 
     /// Finishes the pending saves of this conversation in this engine.
@@ -256,7 +272,7 @@ impl Engine {
     /// Call it before you edit a conversation directly in the store ([`Truncate`](crate::store::Truncate),
     /// `take_last`). Otherwise the reply of a turn whose caller has just left may be stored after the edit.
     pub async fn saved(&self, conversation: &ConversationId) {
-        self.shared.in_flight.saved(conversation).await;
+        self.parts.in_flight.saved(conversation).await;
     }
 
     /// Removes what this engine keeps in memory of the conversations under the prefix: positions, hashes of prompts,
@@ -271,7 +287,7 @@ impl Engine {
     /// they end. A [`CachedStore`](crate::CachedStore) forgets what is erased through it, and has [a
     /// method](crate::CachedStore::forget) for what others erase.
     pub fn forget(&self, under: &Prefix) {
-        let Shared { last_seen, store, recall, .. } = &*self.shared;
+        let Parts { last_seen, store, recall, .. } = &*self.parts;
         last_seen.forget(under);
         store.recorder().forget(under);
         if let Some(recall) = recall {
@@ -297,7 +313,7 @@ impl Engine {
     ///
     /// Panics outside of a tokio runtime with a timer.
     pub async fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
-        let Shared { in_flight, tasks, repairs, summaries, recall, .. } = &*self.shared;
+        let Parts { in_flight, detached, tasks, repairs, summaries, recall, .. } = &*self.parts;
         let drained = async {
             in_flight.all_saved().await;
             tasks.close();
@@ -305,7 +321,7 @@ impl Engine {
         };
         time::timeout(timeout, drained).await.map_err(|_| DrainError {
             saves: in_flight.saves(),
-            streams: in_flight.streams(),
+            streams: detached.len(),
             repairs: repairs.running(),
             summaries: summaries.as_ref().map_or(0, SummaryWorker::running),
             preparations: recall.as_ref().map_or(0, RecallWorker::running),
@@ -317,8 +333,8 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
             .field("store", self.store())
-            .field("retainer", &self.shared.retainer)
-            .field("options", self.options())
+            .field("retainer", &self.parts.retainer)
+            .field("options", self.parts.options())
             .finish_non_exhaustive()
     }
 }

@@ -16,7 +16,7 @@ use tokio::{
 };
 use tower_chat_history_core::ConversationId;
 
-use super::in_flight::InFlight;
+use super::saves::InFlight;
 use crate::{error::HistoryError, policy::QueueLimits};
 
 /// The queues of all conversations that have a call in progress.
@@ -37,12 +37,12 @@ pub(super) struct QueuePermit {
     _place: QueuePlace,
 }
 
-/// The result of entering a conversation's line.
-pub(super) enum Entered {
+/// Where a call is in a conversation's line after it has entered.
+pub(super) enum Place {
     /// The line was empty: the call holds the permit.
     First(QueuePermit),
     /// Another call is ahead.
-    Waiting(QueuePlace),
+    Behind(QueuePlace),
 }
 
 /// A call's place in the line. When the last call leaves, the line is removed.
@@ -58,11 +58,11 @@ impl Queues {
         self: &Arc<Self>,
         conversation: &ConversationId,
         queue: QueueLimits,
-    ) -> Result<Entered, HistoryError> {
+    ) -> Result<Place, HistoryError> {
         let place = self.take_place(conversation, queue)?;
         Ok(match Arc::clone(&place.line.turn).try_acquire_owned() {
-            Ok(turn) => Entered::First(QueuePermit { _turn: turn, _place: place }),
-            Err(_) => Entered::Waiting(place),
+            Ok(turn) => Place::First(QueuePermit { _turn: turn, _place: place }),
+            Err(_) => Place::Behind(place),
         })
     }
 

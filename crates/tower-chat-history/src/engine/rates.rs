@@ -1,4 +1,9 @@
 //! The rates at which calls begin.
+//!
+//! # Decisions
+//!
+//! - **A call takes from all rates of its rule or from none.** Otherwise it would be refused again after the time that
+//!   the error names. The crate governor (0.10) can't ask without taking, and doesn't bound its states.
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +37,7 @@ type States = Cache<Key, Duration>;
 type Key = (Prefix, Box<str>);
 
 /// A rate that has a call left.
-struct Admitted {
+struct Admission {
     parts: Option<usize>,
     key: Key,
     /// The time until which the rate is used up after the call.
@@ -52,7 +57,7 @@ impl Rates {
     /// that of the longest wait.
     pub(super) fn take(&self, rules: &LimitRules, id: &ConversationId) -> Result<(), LimitExceeded> {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        for Admitted { parts, key, until } in self.ask(&states, rules, id)? {
+        for Admission { parts, key, until } in self.ask(&states, rules, id)? {
             if let Some(states) = states.get_mut(&parts) {
                 states.insert(key, until);
             }
@@ -71,7 +76,7 @@ impl Rates {
         states: &BTreeMap<Option<usize>, States>,
         rules: &LimitRules,
         id: &ConversationId,
-    ) -> Result<Vec<Admitted>, LimitExceeded> {
+    ) -> Result<Vec<Admission>, LimitExceeded> {
         let Some((prefix, limits)) = rules.rule(id) else { return Ok(Vec::new()) };
         let now = self.start.elapsed();
         let mut admitted = Vec::new();
@@ -82,7 +87,7 @@ impl Rates {
             let key: Key = (prefix.clone(), in_common.into());
             let used_until = states.get(&parts).and_then(|states| states.get(&key)).copied().unwrap_or_default();
             match admit(per_minute, used_until, now) {
-                Ok(until) => admitted.push(Admitted { parts, key, until }),
+                Ok(until) => admitted.push(Admission { parts, key, until }),
                 Err(retry_after) => {
                     let limit = u64::from(per_minute);
                     let exceeded = LimitExceeded::new(LimitKind::CallsPerMinute, limit, limit + 1);
@@ -97,8 +102,11 @@ impl Rates {
 
 /// Returns the error with the longer wait. A rate of 0 never ends.
 fn longer(one: LimitExceeded, other: LimitExceeded) -> LimitExceeded {
-    let wait = |exceeded: &LimitExceeded| exceeded.retry_after.unwrap_or(Duration::MAX);
     if wait(&other) > wait(&one) { other } else { one }
+}
+
+fn wait(exceeded: &LimitExceeded) -> Duration {
+    exceeded.retry_after.unwrap_or(Duration::MAX)
 }
 
 #[cfg(test)]

@@ -1,4 +1,14 @@
 //! Recall: showing messages again that left the window, and preparing later searches.
+//!
+//! # Decisions
+//!
+//! - **Recalled messages are one user message before the input.** They're stored with the exchange and repeated in
+//!   later prompts, so each prompt begins with the one before. In the head, a hit would change the beginning of every
+//!   later prompt.
+//! - **A compaction leaves out the recalled messages of earlier turns first.** If the prompt then fits, the window
+//!   doesn't move.
+//! - **A quarter of their allowance is reserved.** Just before a compaction no tokens are free, and nothing could be
+//!   recalled. A call that doesn't fit is planned again without recalled messages.
 
 use std::{
     collections::HashSet,
@@ -11,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use tower_chat_history_core::{Citation, ConversationId, Dialect, Message, Prefix, Recalled, Revision, Role, Seq};
 use tracing::{Instrument as _, Span};
 
-use super::{running::RunningWork, turn::Call};
+use super::{count::Counting, running::RunningWork};
 use crate::{
     context::{
         plan::{LoadedWindow, Plan, Recallable},
@@ -19,12 +29,13 @@ use crate::{
     },
     recall::{LEAST_ALLOWANCE, PrepareRequest, RecallError, RecallOptions, RecallRequest, Recollection},
     report::{RecallOutcome, RecallReport},
-    telemetry::{self, RecallStep},
+    telemetry::{self, RecallStep, Recorder},
 };
 
 /// Recalls messages for calls, and prepares later searches.
 pub(super) struct RecallWorker {
     options: RecallOptions,
+    recorder: Recorder,
     running: Arc<RunningWork<()>>,
     /// One permit for each preparation that may run.
     permits: Arc<Semaphore>,
@@ -61,8 +72,22 @@ impl Unfinished {
     }
 }
 
-/// The messages that were recalled for a call.
-pub(super) struct RecalledForCall {
+/// A call that is planned, for which messages are searched.
+pub(super) struct Search<'a> {
+    pub(super) conversation: &'a ConversationId,
+    pub(super) dialect: &'static dyn Dialect,
+    pub(super) input: &'a [Message],
+    /// The window. There is none if the conversation does not exist yet.
+    pub(super) window: Option<&'a LoadedWindow>,
+    pub(super) plan: &'a Plan,
+    pub(super) counting: &'a Counting,
+    /// The turn's span.
+    pub(super) span: &'a Span,
+}
+
+/// The result of a search for a call.
+pub(super) struct RecallResult {
+    /// The messages to show again, if there are any.
     pub(super) recalled: Option<Recalled>,
     pub(super) report: RecallReport,
     /// True if exchanges before the window are not prepared, or may not be, because the search took too long.
@@ -70,9 +95,9 @@ pub(super) struct RecalledForCall {
 }
 
 impl RecallWorker {
-    pub(super) fn new(options: RecallOptions, tasks: TaskTracker) -> Self {
+    pub(super) fn new(options: RecallOptions, recorder: Recorder, tasks: TaskTracker) -> Self {
         let permits = Arc::new(Semaphore::new(options.max_preparations.min(Semaphore::MAX_PERMITS)));
-        Self { options, running: Arc::new(RunningWork::new(tasks)), permits, unfinished: Arc::default() }
+        Self { options, recorder, running: Arc::new(RunningWork::new(tasks)), permits, unfinished: Arc::default() }
     }
 
     /// Forgets the conversations under the prefix.
@@ -86,50 +111,48 @@ impl RecallWorker {
         self.running.len()
     }
 
-    /// Searches messages to show before the input of a planned call. Returns `None` if the plan has no room for any,
-    /// or if the prompt contains all that can be searched. There is no window if the conversation does not exist yet.
-    pub(super) async fn before_call(
-        &self,
-        call: &Call,
-        window: Option<&LoadedWindow>,
-        plan: &Plan,
-    ) -> Option<RecalledForCall> {
-        let Recallable { before, room } = plan.recallable?;
-        let limit =
-            plan.budget.filter(|_| room.is_some()).map(|budget| budget.limits.max_prompt(budget.limits.reserve));
+    /// Searches messages to show before the input of a call. Returns `None` if the plan has no room for any, or if the
+    /// prompt contains all that can be searched.
+    pub(super) async fn search(&self, search: Search<'_>) -> Option<RecallResult> {
+        let Recallable { before, room } = search.plan.recallable?;
+        let budget = search.plan.budget.filter(|_| room.is_some());
+        let limit = budget.map(|budget| budget.limits.max_prompt(budget.limits.reserve));
         let allowance = self.options.allowance(limit.filter(|limit| *limit < u64::MAX)).min(room.unwrap_or(u64::MAX));
         if allowance < LEAST_ALLOWANCE {
             return None;
         }
-        let shown = window.map_or_else(Vec::new, |window| shown(window, plan, before));
+
+        let shown = search.window.map_or_else(Vec::new, |window| shown(window, search.plan, before));
         // A search writes messages of chat completions. They count as the message that is sent.
         let cost = |message: &Message| match message.dialect() {
-            Some(dialect) if dialect.name() != call.dialect.name() => {
-                let composed = Message::compose(call.dialect, &Role::User, message.text());
-                call.counting.message(composed.as_ref().unwrap_or(message))
+            Some(dialect) if dialect.name() != search.dialect.name() => {
+                let composed = Message::compose(search.dialect, &Role::User, message.text());
+                search.counting.message(composed.as_ref().unwrap_or(message))
             }
-            _ => call.counting.message(message),
+            _ => search.counting.message(message),
         };
         let request = RecallRequest {
-            conversation: &call.conversation,
-            revision: window.map(|window| window.revision),
+            conversation: search.conversation,
+            revision: search.window.map(|window| window.revision),
             before,
-            dialect: call.dialect,
-            input: &call.input,
+            dialect: search.dialect,
+            input: search.input,
             shown: &shown,
             allowance,
             cost: &cost,
             timeout: self.options.timeout,
         };
-        let (step, begun) = (RecallStep::of(call.engine.recorder(), &call.span), Instant::now());
-        let search = timeout(self.options.timeout, self.options.recall.recall(request));
-        let found = match search.instrument(step.span().clone()).await {
+
+        let step = RecallStep::of(&self.recorder, search.span);
+        let begun = Instant::now();
+        let found = timeout(self.options.timeout, self.options.recall.recall(request));
+        let found = match found.instrument(step.span().clone()).await {
             Ok(found) => found.and_then(|found| checked(found, &request)),
             Err(_) => Err(RecallError::TimedOut(self.options.timeout)),
         };
-        let recalled = result(found, call, allowance, begun);
-        step.ended(&recalled.report);
-        Some(recalled)
+        let result = result(found, search.counting, allowance, begun);
+        step.ended(&result.report);
+        Some(result)
     }
 
     /// Returns `true` if the conversation's last preparation runs, failed or has work left.
@@ -154,8 +177,10 @@ impl RecallWorker {
             self.unfinished.set(conversation, true);
             return;
         };
-        let (recall, id) = (Arc::clone(&self.options.recall), conversation.clone());
-        let (limit, unfinished) = (self.options.prepare_timeout, Arc::clone(&self.unfinished));
+        let recall = Arc::clone(&self.options.recall);
+        let limit = self.options.prepare_timeout;
+        let unfinished = Arc::clone(&self.unfinished);
+        let id = conversation.clone();
         // The work does not enter the turn's span, which would otherwise end with the work.
         let turn = span.clone();
         let work = async move {
@@ -203,23 +228,30 @@ fn checked(mut found: Recollection, request: &RecallRequest<'_>) -> Result<Recol
         return Err(RecallError::NotAUserMessage);
     }
     *message = composed;
-    let is_empty = |citation: &Citation| citation.messages.is_empty();
-    if citations.len() > RecallError::MAX_CITATIONS || citations.iter().any(is_empty) {
+
+    if citations.len() > RecallError::MAX_CITATIONS || citations.iter().any(|citation| citation.messages.is_empty()) {
         return Err(RecallError::Citations { citations: citations.len() });
     }
-    let (before, allowance) = (request.before, request.allowance);
-    let is_own = |citation: &&Citation| citation.conversation.as_ref().is_none_or(|id| id == request.conversation);
-    if let Some(citation) = citations.iter().filter(is_own).find(|citation| citation.seq >= before) {
-        return Err(RecallError::InWindow { cited: citation.seq, before });
+    for citation in &*citations {
+        let is_own = citation.conversation.as_ref().is_none_or(|id| id == request.conversation);
+        if is_own && citation.seq >= request.before {
+            return Err(RecallError::InWindow { cited: citation.seq, before: request.before });
+        }
     }
+
     let tokens = (request.cost)(message);
-    if tokens > allowance {
-        return Err(RecallError::TooLarge { tokens, allowance });
+    if tokens > request.allowance {
+        return Err(RecallError::TooLarge { tokens, allowance: request.allowance });
     }
     Ok(found)
 }
 
-fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64, begun: Instant) -> RecalledForCall {
+fn result(
+    found: Result<Recollection, RecallError>,
+    counting: &Counting,
+    allowance: u64,
+    begun: Instant,
+) -> RecallResult {
     let mut report = RecallReport {
         outcome: RecallOutcome::Nothing,
         exchanges: 0,
@@ -232,29 +264,33 @@ fn result(found: Result<Recollection, RecallError>, call: &Call, allowance: u64,
         is_incomplete: false,
         took: begun.elapsed(),
     };
-    let mut took_too_long = false;
-    let found = found.unwrap_or_else(|error| {
-        took_too_long = matches!(error, RecallError::TimedOut(_));
-        tracing::warn!(
-            error.type = error.kind(),
-            error = error.cause(),
-            "calling the model without recalled messages: the search failed"
-        );
-        report.outcome = RecallOutcome::Failed(Arc::new(error));
-        Recollection { conversations: 0, ..Recollection::nothing() }
-    });
-    let Recollection { mut recalled, best_score, unprepared, conversations, failed_conversations, is_incomplete } =
-        found;
-    (report.conversations, report.failed_conversations) = (conversations, failed_conversations);
-    (report.is_incomplete, report.best_score) = (is_incomplete, best_score);
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => {
+            tracing::warn!(
+                error.type = error.kind(),
+                error = error.cause(),
+                "calling the model without recalled messages: the search failed"
+            );
+            let has_unprepared = matches!(error, RecallError::TimedOut(_));
+            report.outcome = RecallOutcome::Failed(Arc::new(error));
+            return RecallResult { recalled: None, report, has_unprepared };
+        }
+    };
+
+    report.conversations = found.conversations;
+    report.failed_conversations = found.failed_conversations;
+    report.is_incomplete = found.is_incomplete;
+    report.best_score = found.best_score;
+    let mut recalled = found.recalled;
     if let Some(recalled) = &mut recalled {
-        let tokens = call.counting.message(&recalled.message);
-        recalled.tokens = call.counting.counter_name().map(|_| call.counting.count_message(&recalled.message));
-        (report.outcome, report.tokens) = (RecallOutcome::Shown, tokens);
+        recalled.tokens = counting.counter_name().map(|_| counting.count_message(&recalled.message));
+        report.outcome = RecallOutcome::Shown;
+        report.tokens = counting.message(&recalled.message);
         report.exchanges = recalled.citations.chunk_by(Citation::same_exchange).count();
         report.messages = recalled.citations.iter().map(|citation| citation.messages.len()).sum();
     }
-    RecalledForCall { recalled, report, has_unprepared: took_too_long || unprepared > 0 }
+    RecallResult { recalled, report, has_unprepared: found.unprepared > 0 }
 }
 
 #[cfg(test)]

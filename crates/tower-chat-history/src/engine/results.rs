@@ -1,4 +1,9 @@
 //! Storing tool results without a model call.
+//!
+//! # Decisions
+//!
+//! - **Results are stored at the revision at which they were checked.** If two results for one call arrive at the same
+//!   time, the store refuses one of them, without a lock.
 
 use std::time::Duration;
 
@@ -9,12 +14,11 @@ use tower_chat_history_core::{
 use tracing::{Instrument as _, Span};
 
 use super::{
-    Engine,
-    queue::Entered,
+    parts::{Parts, runtime},
+    queue::Place,
     retention::ExchangeFacts,
-    store::{BoundedStore, Found},
-    turn::{check_turn, read_each, runtime},
-    wait::Ahead,
+    store::{BoundedStore, LoadResult},
+    translate::{check_turn, read_each},
 };
 use crate::{
     context::{
@@ -22,6 +26,7 @@ use crate::{
         view::OpenCalls,
     },
     error::{DialectPlace, HistoryError, SaveError, StoreResultsError, check_dialect},
+    limits::{Amounts, LimitExceeded},
     policy::QueueLimits,
 };
 
@@ -33,7 +38,7 @@ const MAX_CHECKS: u32 = 16;
 /// append would make all other calls check their results again.
 const RESULTS_QUEUE: QueueLimits = QueueLimits::new(usize::MAX, Duration::from_secs(60));
 
-/// Tool results to be stored without a model call, for [`Engine::store_results`].
+/// Tool results to be stored without a model call, for [`Engine::store_results`](crate::Engine::store_results).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolResults {
@@ -84,50 +89,56 @@ pub struct StoredResults {
     pub open: OpenCalls,
 }
 
-/// Stores results. See [`Engine::store_results`].
-pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
-    let exceeded = engine.check_results(&results).err();
+/// Stores results. See [`Engine::store_results`](super::Engine::store_results).
+pub(super) async fn store(parts: &Parts, results: ToolResults) -> Result<StoredResults, StoreResultsError> {
+    let exceeded = check_sizes(parts, &results).err();
     let ToolResults { conversation, exchange, metadata, results } = results;
     let dialect = results.iter().find_map(Message::dialect).unwrap_or(&ChatCompletions);
     check_dialect(dialect, &results, DialectPlace::Input).map_err(HistoryError::from)?;
     check(&results).map_err(HistoryError::from)?;
     runtime()?;
-    let within = engine.recorder().current_span();
+    let within = parts.recorder().current_span();
+
     let named = exchange.is_some();
     if let (false, Some(exceeded)) = (named, exceeded) {
         return Err(HistoryError::from(exceeded).into());
     }
     let id = exchange.unwrap_or_else(ExchangeId::generate);
-    let _results_permit = match engine.shared.storing_results.enter(&conversation, RESULTS_QUEUE)? {
-        Entered::First(permit) => permit,
-        Entered::Waiting(place) => place.wait(RESULTS_QUEUE, &engine.shared.in_flight).await?,
+
+    let _results_permit = match parts.storing_results.enter(&conversation, RESULTS_QUEUE)? {
+        Place::First(permit) => permit,
+        Place::Behind(place) => place.wait(RESULTS_QUEUE, &parts.in_flight).await?,
     };
-    let _permit = Ahead::Unknown.wait(engine, &conversation, &within).await?;
-    let store = engine.bounded_store();
+    let _permit = parts.wait_for_calls(&conversation, &within, &mut || {}).await?;
+    parts.wait_for_saves(&conversation, &within, &mut || {}).await;
+
+    let store = &parts.store;
     for checks in 0..MAX_CHECKS {
         // A generated id can only be in the log if an earlier append of this loop stored the exchange although it
         // returned an error.
         let id_to_find = (named || checks > 0).then_some(&id);
         let window = match load(store, &conversation, dialect, id_to_find, &within).await? {
-            Found::Recorded(Recorded { seq, .. }) => {
-                let Found::Window(window) = load(store, &conversation, dialect, None, &within).await? else {
+            LoadResult::Recorded(Recorded { seq, .. }) => {
+                let LoadResult::Window(window) = load(store, &conversation, dialect, None, &within).await? else {
                     return Err(SaveError::Store(StoreError::Gone).into());
                 };
                 let open = NewestRound::of(&window.exchanges).open().clone();
                 return Ok(StoredResults { revision: window.revision, seq, duplicate: true, open });
             }
-            Found::Window(window) => Some(window),
-            Found::Absent(_) => None,
+            LoadResult::Window(window) => Some(window),
+            LoadResult::Absent(_) => None,
         };
         if let Some(exceeded) = exceeded {
             return Err(HistoryError::from(exceeded).into());
         }
         if let Some(window) = &window {
-            read_each(engine.options(), dialect, &conversation, &window.exchanges)?;
+            read_each(parts.options(), dialect, &conversation, &window.exchanges)?;
             check_turn(dialect, &window.exchanges, &results).map_err(HistoryError::from)?;
         }
+
         let newest = NewestRound::of(window.iter().flat_map(|window| &window.exchanges));
-        let (mut open, asked) = (newest.open().clone(), newest.asked());
+        let asked = newest.asked();
+        let mut open = newest.open().clone();
         let unexpected =
             results.iter().position(|result| result.answers().is_empty() || open.answer_all(result).is_err());
         // If there is no conversation, no call is open.
@@ -136,6 +147,7 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
             let call_id = results[position].tool_call_id().unwrap_or_default().to_owned();
             return Err(HistoryError::from(InputError::UnexpectedResult { position, call_id }).into());
         };
+
         let mut exchange = Exchange::new(id.clone(), results.clone());
         exchange.continues = asked;
         exchange.metadata.clone_from(&metadata);
@@ -143,7 +155,7 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
         let append = Append::new(Expect::Exactly(window.revision), exchange);
         match append_results(store, &conversation, &append, window.revision.next(), named, &within).await {
             Ok(stored) => {
-                let revision = engine.retain(&conversation, &stored, facts).await;
+                let revision = parts.retain(&conversation, &stored, facts).await;
                 return Ok(StoredResults { revision, seq: stored.seq, duplicate: stored.duplicate, open });
             }
             Err(SaveError::Store(StoreError::Conflict { .. } | StoreError::Gone)) => {}
@@ -153,6 +165,12 @@ pub(super) async fn store(engine: &Engine, results: ToolResults) -> Result<Store
     Err(StoreResultsError::Contended { checks: MAX_CHECKS })
 }
 
+/// Checks the size of the results. No other limit applies to them.
+fn check_sizes(parts: &Parts, results: &ToolResults) -> Result<(), LimitExceeded> {
+    let limits = parts.options().limits.of(&results.conversation);
+    limits.map_or(Ok(()), |limits| limits.check(&Amounts::of_input(&results.results)))
+}
+
 /// Loads the window, or finds the exchange with this id.
 async fn load(
     store: &BoundedStore,
@@ -160,7 +178,7 @@ async fn load(
     dialect: &'static dyn Dialect,
     exchange: Option<&ExchangeId>,
     within: &Span,
-) -> Result<Found, HistoryError> {
+) -> Result<LoadResult, HistoryError> {
     Ok(store.load(conversation, dialect, exchange, within).await?)
 }
 

@@ -112,7 +112,7 @@ pub(super) struct ExchangeFacts {
 impl ExchangeFacts {
     pub(super) fn of(exchange: &Exchange) -> Self {
         let reply = exchange.reply();
-        let says_nothing = reply.iter().all(Message::is_blank_reply);
+        let says_nothing = reply.iter().all(Message::is_blank);
         let has_calls = reply.iter().any(|message| !message.tool_calls().is_empty());
         Self {
             opens_turn: exchange.opens_turn(),
@@ -152,12 +152,15 @@ impl Retainer {
 
     /// Counts a stored exchange. Returns what a prune is to keep, or `None` if no prune is to run now.
     fn count(&self, id: &ConversationId, stored: &Appended, facts: ExchangeFacts) -> Option<PruneTo> {
-        let (seq, first, slack) = (stored.seq, stored.revision.first(), self.retention.slack());
+        let seq = stored.seq;
+        let first = stored.revision.first();
+        let slack = self.retention.slack();
         // The number of exchanges in the log, including this one.
         let exchanges = seq.next().get().saturating_sub(first.get());
         let before = self.counts.get(id);
         let between = before.map_or(0, |count| seq.get().saturating_sub(count.seq.next().get()));
         let added = self.retention.added(&facts, between);
+
         let (since, checked) = match before {
             Some(count) if count.first == first => (count.added.saturating_add(added), count.checked),
             // Another engine has pruned the log.
@@ -168,12 +171,14 @@ impl Retainer {
             // enough for each kind of prune.
             None => (slack.saturating_add(MAX_WAITED_TURNS + 1), 0),
         };
+
         // Another process may have stored the beginning of the turn.
         let of_turn = before.filter(|count| count.seq.next() == seq);
         let is_turn_bound = facts.is_bound || !facts.opens_turn && of_turn.is_none_or(|count| count.is_turn_bound);
         let waits = facts.may_go_on && is_turn_bound;
         let checked = if waits { checked } else { since };
         self.counts.insert(id.clone(), Count { seq, first, added: since, checked, is_turn_bound });
+
         let (most, to) = if waits {
             (checked.saturating_add(MAX_WAITED_TURNS), self.retention.prune_while_waiting())
         } else {
@@ -209,7 +214,8 @@ impl Retainer {
         if let Some(mut count) = self.counts.get(id) {
             count.first = pruned.revision.first();
             if to == self.retention.prune_to() {
-                (count.added, count.checked) = (0, 0);
+                count.added = 0;
+                count.checked = 0;
             } else {
                 count.checked = count.added;
             }

@@ -1,9 +1,11 @@
-//! The body type of the layer's requests and responses.
+//! The body type of the layer's requests and responses, the limits of bodies, and the thread on which large ones are
+//! read.
 
 use std::{
     fmt,
     future::ready as value,
     mem,
+    panic::resume_unwind,
     pin::Pin,
     sync::{Mutex, PoisonError},
     task::{Context, Poll, ready},
@@ -15,6 +17,7 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, StreamBody, combinators::UnsyncBoxBody};
 use pin_project_lite::pin_project;
+use tokio::runtime::Handle;
 
 use crate::error::BoxError;
 
@@ -193,9 +196,9 @@ impl<B: Body<Error: Into<BoxError>>> Body for InBytes<B> {
     type Error = BoxError;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = ready!(self.project().body.poll_frame(context));
-        let bytes = |mut data: B::Data| data.copy_to_bytes(data.remaining());
-        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(bytes)).map_err(Into::into)))
+        let Some(frame) = ready!(self.project().body.poll_frame(context)) else { return Poll::Ready(None) };
+        let frame = frame.map(|frame| frame.map_data(|mut data| data.copy_to_bytes(data.remaining())));
+        Poll::Ready(Some(frame.map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -204,5 +207,108 @@ impl<B: Body<Error: Into<BoxError>>> Body for InBytes<B> {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+/// The largest sizes of bodies that the layer reads.
+///
+/// ```
+/// use tower_chat_history::http::HttpLimits;
+///
+/// let limits = HttpLimits::new().request(8 << 20);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HttpLimits {
+    /// The largest body of a request, in bytes. The default is 32 MiB.
+    pub request: usize,
+    /// The largest body of a whole response, in bytes. The default is 64 MiB.
+    pub response: usize,
+    /// The largest event and the largest line of a stream, in bytes. The default is 64 MiB.
+    pub event: usize,
+}
+
+impl HttpLimits {
+    /// Returns the defaults.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { request: 32 << 20, response: 64 << 20, event: 64 << 20 }
+    }
+
+    /// Sets the largest body of a request, in bytes. The default is 32 MiB. A larger request fails with
+    /// [`CallError::TooLarge`](crate::http::CallError::TooLarge) before the store and the model are called.
+    ///
+    /// A body is read into memory. One with a million messages takes ten times its size or more, and seconds of a
+    /// thread for blocking work. Other calls do not wait for that thread, but planning such a call also takes some
+    /// tenths of a second of the runtime's thread. If the senders are not trusted, set a limit that fits the model: a
+    /// window of 200,000 tokens has about 1 MB of text.
+    #[must_use]
+    pub const fn request(mut self, bytes: usize) -> Self {
+        self.request = bytes;
+        self
+    }
+
+    /// Sets the largest body of a whole response, in bytes. The default is 64 MiB. A larger response is passed on
+    /// unchanged, and nothing is stored.
+    #[must_use]
+    pub const fn response(mut self, bytes: usize) -> Self {
+        self.response = bytes;
+        self
+    }
+
+    /// Sets the largest event and the largest line of a stream, in bytes. The default is 64 MiB. A stream with a larger
+    /// one is passed on unchanged, and its reply counts as interrupted.
+    #[must_use]
+    pub const fn event(mut self, bytes: usize) -> Self {
+        self.event = bytes;
+        self
+    }
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The size of a body from which it is read on a thread for blocking work. A smaller body takes at most a few tens of
+/// milliseconds.
+const LARGE: usize = 1 << 20;
+
+/// Does the work of reading a body of this size: on this thread, or on a thread for blocking work if the body is large.
+pub(crate) async fn blocking<T: Send + 'static>(size: usize, work: impl Fn() -> T + Clone + Send + 'static) -> T {
+    // Without a runtime, the engine refuses the call afterwards.
+    let Ok(runtime) = Handle::try_current() else { return work() };
+    if size < LARGE {
+        return work();
+    }
+    match runtime.spawn_blocking(work.clone()).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            // The runtime is shutting down.
+            Err(_) => work(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_large_bodies_are_read_on_another_thread() {
+        let here = thread::current().id();
+        let is_here = move || thread::current().id() == here;
+        assert!(blocking(LARGE - 1, is_here).await);
+        assert!(!blocking(LARGE, is_here).await);
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "a wire panics")]
+    async fn a_panic_reaches_the_caller() {
+        blocking(LARGE, || panic!("a wire panics")).await;
     }
 }

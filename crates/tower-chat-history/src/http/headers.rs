@@ -40,11 +40,11 @@ pub const DONT_STORE: &str = "x-chat-history-dont-store";
 /// [extractor](FromHeaders::few_shot_messages).
 pub const FEW_SHOT_MESSAGES: &str = "x-chat-history-few-shot-messages";
 
-/// All headers of this crate.
+/// All of these headers.
 static OURS: [HeaderName; 5] =
     [name(CONVERSATION_ID), name(EXCHANGE_ID), name(STATELESS), name(DONT_STORE), name(FEW_SHOT_MESSAGES)];
 
-/// Extracts the conversation and the options of a call from the headers of this crate, or else the conversation of the
+/// Extracts the conversation and the options of a call from the headers of this module, or else the conversation of the
 /// [running task](crate::in_conversation).
 ///
 /// There is no default: a call without a conversation fails with
@@ -150,7 +150,7 @@ const fn name(header: &'static str) -> HeaderName {
     HeaderName::from_static(header)
 }
 
-/// Removes the headers of this crate: ids may name users, and the provider does not need them.
+/// Removes the headers of this module: ids may name users, and the provider does not need them.
 pub fn strip(headers: &mut HeaderMap) {
     for name in &OURS {
         headers.remove(name);

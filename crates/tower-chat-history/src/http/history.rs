@@ -4,31 +4,29 @@ use http::{Method, Request, Response, Uri};
 use http_body::Body;
 
 use super::{
-    body::HistoryBody,
+    body::{HistoryBody, HttpLimits},
     error::CallError,
     headers::{self, FromHeaders},
-    limits::HttpLimits,
     request::{HttpDraft, open_body, read_body},
     response::read_response,
     routes::{Routes, warn_without_memory},
-    server_state::OnServerState,
     wire::Wire,
 };
 use crate::{
-    adapt::{AdaptRequest, CallFacts, CallScope, ExtractScope, OpenRequest, Read, ReadResponse},
+    adapt::{AdaptRequest, CallFacts, CallScope, ExtractScope, OpenedRequest, ReadResponse, Reading},
     engine::InputMode,
     error::BoxError,
 };
 
-/// Adapts HTTP requests and responses for [`ChatHistoryLayer`](crate::ChatHistoryLayer). See the [crate
-/// docs](crate).
+/// Adapts HTTP requests and responses for [`ChatHistoryLayer`](crate::ChatHistoryLayer). See the [module's
+/// docs](crate::http).
 ///
 /// The layered service takes `http::Request<B>`, with any body `B`. The inner service takes
 /// `http::Request<HistoryBody>`, and returns `http::Response<C>`, with any body `C`. The response for the caller is an
 /// `http::Response<HistoryBody>`.
 ///
 /// `X` is the [extractor](crate::adapt::extract), which finds the conversation of a request. By default,
-/// it reads the [headers](FromHeaders) of this crate.
+/// it reads the [headers](FromHeaders) of this module.
 #[derive(Clone, Debug)]
 pub struct HttpHistory<X = FromHeaders> {
     extract: X,
@@ -37,6 +35,18 @@ pub struct HttpHistory<X = FromHeaders> {
     input_mode: InputMode,
     provider: Option<&'static str>,
     on_server_state: OnServerState,
+}
+
+/// The policy for a request whose conversation the provider keeps, such as one with `previous_response_id` or
+/// `conversation` in the Responses API. The history cannot be added to it, because the model would get it twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnServerState {
+    /// The call fails with [`CallError::ServerState`](crate::http::CallError::ServerState).
+    #[default]
+    Fail,
+    /// The request and its response pass through. Nothing is loaded or stored.
+    PassThrough,
 }
 
 impl HttpHistory {
@@ -132,30 +142,34 @@ where
     type Request = Request<HistoryBody>;
     type Draft = HttpDraft;
 
-    async fn open(&self, request: Request<B>) -> Result<OpenRequest<HttpDraft, Self::Request>, BoxError> {
-        let Some(route) = self.routes.route_of(request.method(), request.uri()) else {
+    async fn open(&self, request: Request<B>) -> Result<OpenedRequest<HttpDraft, Self::Request>, BoxError> {
+        let Some(wire) = self.routes.find(request.method(), request.uri()) else {
             if !headers::is_stateless(request.headers()) {
                 warn_without_memory(request.method(), request.uri().path());
             }
-            return Ok(OpenRequest::PassThrough(passed(request)));
+            return Ok(OpenedRequest::PassThrough(passed(request)));
         };
+
         let (scope, request) = self.extract.extract(request)?;
         let CallScope::Conversation(conversation, options) = scope else {
-            return Ok(OpenRequest::PassThrough(passed(request)));
+            return Ok(OpenedRequest::PassThrough(passed(request)));
         };
+
         let (mut head, body) = request.into_parts();
         let (bytes, mut trailers) = read_body(&head.headers, HistoryBody::new(body), self.limits.request).await?;
         trailers.iter_mut().for_each(headers::strip);
-        let opened = open_body(route, conversation, options, self.input_mode, bytes.clone()).await;
+
+        let opened = open_body(wire, conversation, options, self.input_mode, bytes.clone()).await;
         if matches!(opened, Err(CallError::ServerState { .. })) && self.on_server_state == OnServerState::PassThrough {
             headers::strip(&mut head.headers);
-            return Ok(OpenRequest::PassThrough(Request::from_parts(head, HistoryBody::whole(bytes, trailers))));
+            return Ok(OpenedRequest::PassThrough(Request::from_parts(head, HistoryBody::whole(bytes, trailers))));
         }
+
         let (mut turn, splice) = opened?;
-        turn.request.provider = Some(self.provider.unwrap_or_else(|| route.wire().provider(&head.uri)));
+        turn.request.provider = Some(self.provider.unwrap_or_else(|| wire.provider(&head.uri)));
         turn.request.origin.provider = self.provider.map(str::to_owned);
         headers::strip(&mut head.headers);
-        Ok(OpenRequest::Turn(turn, HttpDraft::new(head, splice, trailers)))
+        Ok(OpenedRequest::Turn(turn, HttpDraft::new(head, splice, trailers)))
     }
 }
 
@@ -181,7 +195,7 @@ where
 
     /// Reads the reply of a successful response. With any other status, the call has failed, and the response is
     /// returned unchanged.
-    async fn read(&self, response: Response<B>, asked: CallFacts) -> Result<Read<Self::Response>, BoxError> {
+    async fn read(&self, response: Response<B>, asked: CallFacts) -> Result<Reading<Self::Response>, BoxError> {
         read_response(self.limits, response.map(HistoryBody::new), asked).await
     }
 }

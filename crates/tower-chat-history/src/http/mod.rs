@@ -1,4 +1,4 @@
-//! Conversation memory for HTTP clients and proxies of LLM services, built on [`tower_chat_history`].
+//! The layer over HTTP requests, for clients and proxies of LLM services (feature `http`).
 //!
 //! [`HttpHistory`] adapts `http::Request<B>` and `http::Response<B>` for
 //! [`ChatHistoryLayer`](crate::ChatHistoryLayer). The layer wraps any service that sends HTTP requests:
@@ -59,17 +59,14 @@
 //! | call Claude, also on Azure, Vertex AI and Bedrock | [`MessagesWire`] |
 //! | support another format of bodies | [`Wire`] |
 //! | adapt a client with request types of its own | [`parts`] |
-#![cfg_attr(feature = "otel", doc = "| send the trace context to the provider | [`TraceContextLayer`] |")]
+#![cfg_attr(
+    feature = "otel",
+    doc = "| send the trace context to the provider | [`inject_headers`](crate::telemetry::inject_headers) |"
+)]
 #![cfg_attr(
     not(feature = "otel"),
-    doc = "| send the trace context to the provider | `TraceContextLayer` (feature `otel`) |"
+    doc = "| send the trace context to the provider | `telemetry::inject_headers` (feature `otel`) |"
 )]
-//!
-//! # Features
-//!
-//! | feature | default | adds |
-//! |---|---|---|
-//! | `otel` | no | `TraceContextLayer`: the trace context in the headers of requests (`traceparent`), and [metrics](crate::telemetry) |
 //!
 //! # Next steps
 //!
@@ -79,50 +76,54 @@
 //!   it before the runtime ends.
 //! - [cases](crate::cases) lists the outcome of every case.
 
-mod blocking;
 mod body;
 mod chat;
 mod error;
-mod error_response;
-mod fold;
-pub mod guide;
 mod headers;
 mod history;
-mod kind;
-mod limits;
-mod list;
 mod messages;
-mod openai;
-pub mod parts;
-mod refusal;
 mod request;
 mod response;
 mod responses;
 mod routes;
-mod server_state;
 mod splice;
 mod sse;
-#[cfg(feature = "otel")]
-mod trace_context;
 mod wire;
 
-#[cfg(feature = "otel")]
-pub use self::trace_context::{TraceContext, TraceContextLayer};
 pub use self::{
-    body::HistoryBody,
+    body::{HistoryBody, HttpLimits},
     chat::ChatWire,
-    error::CallError,
-    error_response::error_response,
+    error::{CallError, Refusal},
     headers::{CONVERSATION_ID, DONT_STORE, EXCHANGE_ID, FEW_SHOT_MESSAGES, FromHeaders, STATELESS},
-    history::HttpHistory,
-    limits::HttpLimits,
+    history::{HttpHistory, OnServerState},
     messages::MessagesWire,
-    refusal::Refusal,
     request::HttpDraft,
     responses::ResponsesWire,
     routes::Routes,
-    server_state::OnServerState,
     splice::{Gap, Splice, SpliceError},
     sse::Event,
-    wire::{OpenedBody, Wire},
+    wire::{OpenedBody, Wire, error_response},
 };
+
+pub mod guide {
+    //! Documentation pages. These modules contain no code.
+
+    #[doc = include_str!("../../docs/http/requests.md")]
+    pub mod requests {}
+    #[doc = include_str!("../../docs/http/responses.md")]
+    pub mod responses {}
+}
+
+pub mod parts {
+    //! The parts of [`HttpHistory`](super::HttpHistory), for adapters of HTTP clients with request types of their own.
+    //!
+    //! The async-openai integration is such an adapter: async-openai's requests are factories, which make a new request
+    //! for each attempt.
+
+    pub use super::{
+        headers::{is_stateless, strip as strip_headers},
+        request::{fit_headers, open_body},
+        response::read_response,
+        routes::warn_without_memory,
+    };
+}

@@ -11,7 +11,12 @@ use http::{
 use http_body::Body as _;
 use tower_chat_history_core::ConversationId;
 
-use super::{blocking::blocking, body::HistoryBody, error::CallError, routes::Route, splice::Splice, wire::OpenedBody};
+use super::{
+    body::{HistoryBody, blocking},
+    error::CallError,
+    splice::Splice,
+    wire::{OpenedBody, Wire},
+};
 use crate::{
     adapt::{Draft, ModelRequest, Prompt, ReadBy},
     call::{CallOptions, TurnInput},
@@ -28,25 +33,26 @@ static DIGESTS: [HeaderName; 4] = [
 ];
 
 /// Reads the body of a call in a conversation: returns the input of its turn, and the body that waits for its window.
-/// The input has the route, by which [`read_response`](super::response::read_response) reads the response.
+/// The input has the wire, by which [`read_response`](super::response::read_response) reads the response.
 /// A body of 1 MiB or more is read on a thread for blocking work, so that other calls do not wait for it.
 ///
 /// # Errors
 ///
 /// Returns an error if the body cannot be used.
 pub async fn open_body(
-    route: Route,
+    wire: &'static dyn Wire,
     conversation: ConversationId,
     options: CallOptions,
     mode: InputMode,
     body: Bytes,
 ) -> Result<(TurnInput, Splice), CallError> {
-    let (wire, few_shot_messages) = (route.wire, options.few_shot_messages);
+    let few_shot_messages = options.few_shot_messages;
     let opened = blocking(body.len(), move || wire.open(body.clone(), mode, few_shot_messages)).await;
     let OpenedBody { splice, messages, choices, info } = opened?;
+
     let mut turn = TurnInput::new(conversation, messages.input).transcript(messages.transcript).options(options);
-    turn = turn.dialect(route.wire.dialect());
-    turn.read_by = ReadBy::new(route);
+    turn = turn.dialect(wire.dialect());
+    turn.read_by = ReadBy::new(wire);
     turn.choices = choices;
     turn.request = info;
     turn.request.head = messages.head;

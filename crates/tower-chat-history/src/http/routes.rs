@@ -101,15 +101,11 @@ impl Routes {
     /// Returns the wire of a request. `None` means that the request has no history.
     #[must_use]
     pub fn find(&self, method: &Method, uri: &Uri) -> Option<&'static dyn Wire> {
-        self.route_of(method, uri).map(|route| route.wire)
-    }
-
-    /// Returns the route of a request. `None` means that the request has no history.
-    #[must_use]
-    pub fn route_of(&self, method: &Method, uri: &Uri) -> Option<Route> {
         let added = self.added.iter().find(|(matches, _)| matches(method, uri));
-        let added = added.map(|(_, wire)| Route { wire: *wire });
-        added.or_else(|| if self.has_defaults { Endpoint::of(method, uri.path())?.route() } else { None })
+        if let Some((_, wire)) = added {
+            return Some(*wire);
+        }
+        if self.has_defaults { Endpoint::of(method, uri.path())?.wire() } else { None }
     }
 }
 
@@ -123,20 +119,6 @@ impl fmt::Debug for Routes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let added: Vec<_> = self.added.iter().map(|(_, wire)| wire).collect();
         f.debug_struct("Routes").field("added", &added).field("has_defaults", &self.has_defaults).finish()
-    }
-}
-
-/// The route of a request: its wire, which reads the response, too.
-#[derive(Clone, Copy, Debug)]
-pub struct Route {
-    pub(crate) wire: &'static dyn Wire,
-}
-
-impl Route {
-    /// Returns the wire.
-    #[must_use]
-    pub fn wire(self) -> &'static dyn Wire {
-        self.wire
     }
 }
 
@@ -170,15 +152,15 @@ impl Endpoint {
         }
     }
 
-    /// Returns the route of the endpoint, or `None` if the endpoint has no history.
-    fn route(self) -> Option<Route> {
+    /// Returns the wire of the endpoint, or `None` if the endpoint has no history.
+    fn wire(self) -> Option<&'static dyn Wire> {
         let wire: &'static dyn Wire = match self {
             Self::ChatCompletions => &const { ChatWire::new() },
             Self::Messages => &const { MessagesWire::new() },
             Self::Responses => &const { ResponsesWire::new() },
             Self::Threads => return None,
         };
-        Some(Route { wire })
+        Some(wire)
     }
 
     const fn name(self) -> &'static str {
@@ -295,12 +277,12 @@ mod tests {
             ("/a", "messages"),
             ("/b", "messages"),
         ] {
-            let route = routes.route_of(&Method::POST, &path.parse().unwrap()).unwrap();
+            let wire = routes.find(&Method::POST, &path.parse().unwrap()).unwrap();
             let body = format!(r#"{{"{list}":[{{"role":"user","content":"u"}}]}}"#).into();
             let (id, options) = (ConversationId::new(["acme"]).unwrap(), CallOptions::new());
-            let (turn, _) = open_body(route, id, options, InputMode::New, body).await.unwrap();
-            let found = turn.read_by.get::<Route>().unwrap().wire();
-            assert!(std::ptr::addr_eq(found, route.wire()), "{path}");
+            let (turn, _) = open_body(wire, id, options, InputMode::New, body).await.unwrap();
+            let found = *turn.read_by.get::<&'static dyn Wire>().unwrap();
+            assert!(std::ptr::addr_eq(found, wire), "{path}");
         }
     }
 }

@@ -1,4 +1,10 @@
 //! Putting the window into a body, without changing other bytes.
+//!
+//! # Decisions
+//!
+//! - **Stored JSON is spliced into the request's body.** No other byte changes, except for a lowered reply limit, a
+//!   text `input` of the Responses API, which becomes an item of the list, and cache marks of Anthropic's messages. So
+//!   no field of a provider is lost.
 
 use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 
@@ -52,6 +58,20 @@ pub struct Gap {
     pub empty: Option<&'static str>,
 }
 
+/// Returns the place of the window in a list of messages: between the head and the input, where the transcript is.
+pub(crate) fn gap(array: &Range<usize>, messages: &[Range<usize>], resent: &Range<usize>) -> Gap {
+    let head = messages[..resent.start].last();
+    let input = messages.get(resent.end);
+    let start = head.map_or(array.start + 1, |last| last.end);
+    let end = input.map_or(array.end - 1, |first| first.start);
+
+    let before = if head.is_some() { "," } else { "" };
+    let after = if input.is_some() { "," } else { "" };
+    let between = if head.is_some() && input.is_some() { "," } else { "" };
+    let empty = (!resent.is_empty()).then_some(between);
+    Gap { range: start..end, before, after, empty }
+}
+
 impl Splice {
     /// Creates a splice of this body.
     ///
@@ -89,6 +109,7 @@ impl Splice {
         let mut places: Vec<Range<usize>> = insertions.chain(self.reply_limit.clone()).collect();
         places.push(self.gap.range.clone());
         places.sort_by_key(|place| (place.start, place.end));
+
         let mut free = 0;
         let length = self.bytes.len();
         for place in places {
@@ -117,6 +138,7 @@ impl Splice {
             changes.push((self.gap.range.clone(), between));
             changes.extend(self.insertions.iter().map(|(at, text)| (*at..*at, Text::new(text))));
         }
+
         let limit = self.reply_limit.clone().zip(prompt.reply_limit);
         let limit = limit.map(|(range, tokens)| (range, tokens.to_string()));
         if let Some((range, tokens)) = &limit {
@@ -125,6 +147,7 @@ impl Splice {
         if changes.is_empty() {
             return None;
         }
+
         changes.sort_by_key(|(range, _)| (range.start, range.end));
         let added: usize = changes.iter().map(|(_, text)| text.len()).sum();
         let mut body = Vec::with_capacity(self.bytes.len() + added);
@@ -206,7 +229,8 @@ mod tests {
 
     #[test]
     fn a_text_can_become_a_list() {
-        let (body, window) = (r#"{"input":"hi","n":1}"#, [Message::user("u"), Message::assistant("a")]);
+        let body = r#"{"input":"hi","n":1}"#;
+        let window = [Message::user("u"), Message::assistant("a")];
         let gap = Gap { range: 9..9, before: "[", after: r#",{"role":"user","content":"#, empty: None };
         let splice = Splice::new(Bytes::from(body), gap).unwrap().insert(13, "}]").unwrap();
         let list = format!(r#"[{},{},{{"role":"user","content":"hi"}}]"#, window[0].json(), window[1].json());

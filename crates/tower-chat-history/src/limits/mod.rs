@@ -63,6 +63,9 @@
 //! tenants that are not trusted must remove `x-chat-history-stateless`, `x-chat-history-few-shot-messages` and
 //! `x-chat-history-dont-store`.
 //!
+//! Other limits are elsewhere: of queues and detached streams in [`policy`](crate::policy), of what a call loads in
+//! [`LoadLimit`](crate::store::LoadLimit), and of bodies in `HttpLimits` of the module `http`.
+//!
 //! # Exactness
 //!
 //! - A rate holds for one engine, with all its clones. Each process has its own. An engine remembers the rates of

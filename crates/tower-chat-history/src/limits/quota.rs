@@ -1,4 +1,9 @@
 //! The number of conversations under a prefix.
+//!
+//! # Decisions
+//!
+//! - **Conversations are counted by a listing.** A count for each prefix would make every first append of a tenant
+//!   change one row.
 
 use std::{
     fmt,

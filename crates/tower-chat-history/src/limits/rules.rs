@@ -1,10 +1,15 @@
 //! The rules of limits: the limits of a conversation, by prefix, and the arithmetic of rates.
+//!
+//! # Decisions
+//!
+//! - **The longest prefix wins whole.** One rule then explains every limit. Inherited limits would need a way to be
+//!   lifted.
 
 use std::time::Duration;
 
 #[cfg(feature = "config")]
 use tower_chat_history_core::config::field;
-use tower_chat_history_core::{ConversationId, Prefix};
+use tower_chat_history_core::{ConversationId, Message, Prefix};
 
 use super::{LimitExceeded, LimitKind};
 
@@ -139,6 +144,19 @@ pub(crate) struct Amounts {
     pub(crate) exchanges: u64,
     /// The size of the conversation with the input of this call, in bytes of the JSON of its messages.
     pub(crate) conversation_bytes: u64,
+}
+
+impl Amounts {
+    /// Returns the sizes of an input.
+    pub(crate) fn of_input(messages: &[Message]) -> Self {
+        let mut amounts = Self::default();
+        for message in messages {
+            let bytes = message.bytes() as u64;
+            amounts.message_bytes = amounts.message_bytes.max(bytes);
+            amounts.input_bytes += bytes;
+        }
+        amounts
+    }
 }
 
 /// The limits of all conversations, by prefix.

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio::time::sleep;
 use tower_chat_history_core::{ConversationId, HistoryStore, Prefix, StoreError};
 
-use super::{PrepareRequest, Recall, RecallError, RecallRequest, Recollection};
-use crate::recall::{
+use super::{
+    PrepareRequest, Recall, RecallError, RecallRequest, Recollection,
     analyzer::Analyzer,
-    log::{Ask, Found, LogSearch, Meaning, SearchError, Searched},
+    log::{Ask, Findings, LogSearch, Meaning, SearchAnswer, SearchError},
 };
 
 /// Searches the log of a conversation for the words of the input, and those of [other
@@ -73,12 +72,12 @@ impl Recall for LogRecall {
         let mut search = self.search.clone().dialect(request.dialect);
         if search.covers_others(request.conversation) {
             // The messages that are found must be read in the rest of the time.
-            search = search.time_for_others(request.timeout / 2, sleep);
+            search = search.time_for_others(request.timeout / 2);
         }
 
         let found = match search.search(ask).await? {
-            Searched::Found(found) => found,
-            Searched::Gone => return Err(StoreError::Gone.into()),
+            SearchAnswer::Found(found) => found,
+            SearchAnswer::Gone => return Err(StoreError::Gone.into()),
             _ => return Ok(Recollection { conversations: 0, ..Recollection::nothing() }),
         };
 
@@ -113,7 +112,7 @@ impl Recall for LogRecall {
 }
 
 /// Logs what a search did without.
-fn warn(found: &Found) {
+fn warn(found: &Findings) {
     if let Meaning::Failed(error) = &found.meaning {
         tracing::warn!(error.type = error.kind(), "a search by meaning failed; words were searched");
     }
@@ -140,11 +139,12 @@ mod tests {
     use tower::service_fn;
     use tower_chat_history_core::{ChatCompletions, HistoryStore as _, HistoryStoreExt as _, Message, Revision, Seq};
 
-    use super::{
-        super::{RecallOptions, ServiceEmbedder},
-        *,
+    use super::*;
+    use crate::{
+        error::BoxError,
+        memory::MemoryStore,
+        recall::{EmbedError, Embedder, RecallOptions, ServiceEmbedder},
     };
-    use crate::{error::BoxError, memory::MemoryStore, recall::log::EmbedError};
 
     const BEFORE: Seq = Seq::new(90);
 
@@ -162,7 +162,7 @@ mod tests {
 
     fn by_meaning<S>(store: &MemoryStore, service: S) -> LogSearch
     where
-        ServiceEmbedder<S>: crate::recall::log::Embedder,
+        ServiceEmbedder<S>: Embedder,
         S: tower_service::Service<Vec<String>, Response = Vec<Vec<f32>>>,
     {
         LogSearch::new(Arc::new(store.clone()), Analyzer::default()).by_meaning(Arc::new(ServiceEmbedder::new(service)))
@@ -181,7 +181,7 @@ mod tests {
             allowance: 500,
             cost: &cost,
         };
-        let Searched::Found(found) = search.search(ask).await.unwrap() else { panic!("nothing was searched") };
+        let SearchAnswer::Found(found) = search.search(ask).await.unwrap() else { panic!("nothing was searched") };
         let request = RecallRequest {
             conversation: id,
             revision: Some(revision),

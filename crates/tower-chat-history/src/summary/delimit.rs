@@ -1,4 +1,9 @@
 //! Delimiters that the text between them cannot contain: by removing them from it, and by a mark in them.
+//!
+//! # Decisions
+//!
+//! - **Delimiters have a hash of the text**, because models read a similar tag as the end of the text, and no list of
+//!   similar tags is complete. The hash has no key, so every process sends the same bytes.
 
 use std::{borrow::Cow, collections::VecDeque, fmt::Write as _};
 

@@ -198,7 +198,7 @@ fn labels(store: &'static str, failed: Option<&'static str>) -> Vec<KeyValue> {
 ///
 /// The layer calls its inner service within the span of the model call. If a client calls this function there, its
 /// request becomes part of the turn's trace. The services and the client of `tower-chat-history-openai` do so with
-/// their feature `otel`, and so does the `TraceContextLayer` of `tower-chat-history-http`.
+/// their feature `otel`.
 pub fn inject_context(headers: &mut dyn Injector) {
     let span = Span::current().context();
     let context = if span.has_active_span() { span } else { Context::current() };
@@ -208,6 +208,26 @@ pub fn inject_context(headers: &mut dyn Injector) {
 /// Writes the trace context of the current span into the headers of an HTTP request, as [`inject_context`] does
 /// (feature `http`). Names and values that are invalid in headers are left out, so that the call does not fail. Empty
 /// values are left out, too, because `tracestate` is mostly empty.
+///
+/// Call it inside of [`ChatHistoryLayer`](crate::ChatHistoryLayer). The provider's spans are then children of the
+/// model's call:
+///
+/// ```
+/// use http::Request;
+/// use tower::ServiceBuilder;
+/// use tower_chat_history::{
+///     ChatHistoryLayer, MemoryStore,
+///     http::{HistoryBody, HttpHistory},
+///     telemetry::inject_headers,
+/// };
+///
+/// let layers = ServiceBuilder::new()
+///     .layer(ChatHistoryLayer::new(MemoryStore::new(), HttpHistory::new()))
+///     .map_request(|mut request: Request<HistoryBody>| {
+///         inject_headers(request.headers_mut());
+///         request
+///     });
+/// ```
 #[cfg(feature = "http")]
 pub fn inject_headers(headers: &mut http::HeaderMap) {
     inject_context(&mut Headers(headers));

@@ -1,5 +1,10 @@
 //! Measuring the cached prefix: the part at the beginning of a prompt that also began the previous prompt. A
 //! provider's prefix cache can serve this part.
+//!
+//! # Decisions
+//!
+//! - **Two prompts are compared by hashes of their messages.** This includes every cause of a change, also trimmers and
+//!   the caller's head.
 
 use std::{
     hash::{BuildHasher as _, Hasher as _},

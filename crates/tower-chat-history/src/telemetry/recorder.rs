@@ -1,4 +1,8 @@
 //! The exporter of an engine's spans and metrics.
+//!
+//! # Decisions
+//!
+//! - **Spans and metrics are derived from the report**, so hooks get the same figures without tracing.
 
 use std::{fmt, sync::Arc};
 

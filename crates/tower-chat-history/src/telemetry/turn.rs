@@ -1,4 +1,11 @@
 //! The span of a turn, and the spans of its waits.
+//!
+//! # Decisions
+//!
+//! - **Each child span names its parent.** A save may run in another call's task, where the current span is another
+//!   one.
+//! - **The turn's span is entered once more when the turn ends**, because `tracing-opentelemetry` takes the last exit
+//!   as the end, and a background summary keeps the span open.
 
 use tower_chat_history_core::ConversationId;
 use tracing::{Span, field::Empty, info_span, record_all};

@@ -1,18 +1,17 @@
-//! Export and import of the conversations of [`tower-chat-history`], and import from other libraries.
+//! Export and import of conversations, and import from other libraries (feature `transfer`).
 //!
 //! [`Export`] writes all conversations under a prefix as JSON lines, and [`Importer`] reads these lines into any store.
 //! Both work exchange by exchange, so their memory does not depend on the lengths of conversations. An import can be
 //! repeated and interrupted: it never stores an exchange twice, and never mixes two logs.
 //!
-//! This crate works without an async runtime and HTTP. The program `chat-history` of the crate
-//! `tower-chat-history-cli` uses it.
+//! Both work with every async runtime. The program `chat-history` of the crate `tower-chat-history-cli` uses them.
 //!
 //! # Example
 //!
 //! ```
 //! use std::sync::Arc;
 //! use futures_util::StreamExt as _;
-//! use tower_chat_history_core::{List, Prefix};
+//! use tower_chat_history::store::{List, Prefix};
 //! use tower_chat_history::transfer::{Export, ExportOptions, ImportOptions, ImportReport, Importer};
 //!
 //! /// Copies all conversations, with everything that belongs to them, from one store into another.
@@ -32,28 +31,18 @@
 //! | page | contents |
 //! |---|---|
 //! | [`mod@format`] | the lines of an export and their fields |
-//! | [`foreign`] | import from LangChain, LangGraph, openai-agents, Assistants, ChatML and ShareGPT |
-//!
-//! # Features
-//!
-//! | feature | default | adds |
-//! |---|---|---|
-//! | `sqlite` | no | the readers of SQLite files |
-//!
-//! [`tower-chat-history`]: https://docs.rs/tower-chat-history
+//! | [`foreign`] | import from LangChain, LangGraph, openai-agents, Assistants, ChatML and ShareGPT (from SQLite files: feature `transfer-sqlite`) |
 
-mod cuts;
 mod export;
 pub mod foreign;
 mod import;
 mod line;
-mod problem;
 
 #[doc = include_str!("../../docs/transfer/format.md")]
 pub mod format {}
 
 pub use self::{
     export::{Export, ExportOptions, ExportReport, NotWhole},
-    import::{ImportError, ImportOptions, ImportReport, Importer, Reason, Skipped},
-    line::{ConversationLine, Cut, EndLine, FORMAT, Line, LineError, VERSION},
+    import::{ImportError, ImportOptions, ImportReport, Importer, Reason, SkippedPart},
+    line::{ExportCut, FORMAT, LineError, VERSION},
 };

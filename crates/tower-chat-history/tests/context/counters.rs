@@ -2,7 +2,7 @@
 
 use test_providers::signing::SigningDialect;
 use tower_chat_history::tokens::{
-    ByteEstimate, Cached, Estimate, LangChainEstimate, MessageCount, PerText, TokenCounter,
+    ByteEstimate, CachedCounter, Estimate, LangChainEstimate, MessageCount, PerText, TokenCounter,
 };
 use tower_chat_history_core::Message;
 
@@ -10,7 +10,7 @@ use tower_chat_history_core::Message;
 fn counters() -> Vec<Box<dyn TokenCounter>> {
     vec![
         Box::new(ByteEstimate::new()),
-        Box::new(Cached::new(ByteEstimate::new())),
+        Box::new(CachedCounter::new(ByteEstimate::new())),
         Box::new(LangChainEstimate::new()),
         Box::new(PerText::named("quarters", |text: &str| text.len() / 4)),
         Box::new(Estimate::anthropic()),

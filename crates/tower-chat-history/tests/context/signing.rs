@@ -134,7 +134,7 @@ fn a_result_answers_calls_of_its_own_kind() {
 }
 
 #[test]
-fn an_interrupted_reply_to_results_of_both_kinds_gives_way_to_its_repetition() {
+fn an_interrupted_reply_to_results_of_both_kinds_is_replaced_by_its_repetition() {
     let both = results(&[(1, "x"), (0, "x")], Some("quickly"));
     let asked = exchange([user("u"), call(0, "x"), call(1, "x")]);
     let mut attempt = exchange([both.clone(), plan(), model("Th")]);
@@ -225,7 +225,7 @@ proptest! {
         }
     }
 
-    /// Invariant 2: view(log + exchange) = view(log) + f(state, exchange), unless an exchange gives way.
+    /// Invariant 2: view(log + exchange) = view(log) + f(state, exchange), unless an exchange is replaced.
     #[test]
     fn the_view_of_a_longer_log_begins_with_the_view_of_the_shorter(log in any_log()) {
         let (log, mut rounds) = (recorded(&log), Rounds::default());
@@ -240,9 +240,9 @@ proptest! {
         }
     }
 
-    /// Invariant 2: an attempt that gives way leaves no trace.
+    /// Invariant 2: an attempt that is replaced leaves no trace.
     #[test]
-    fn an_exchange_that_gives_way_is_as_if_it_had_not_been(log in any_log()) {
+    fn an_exchange_that_is_replaced_is_as_if_it_had_not_been(log in any_log()) {
         let (log, mut rounds) = (recorded(&log), Rounds::default());
         for (len, last) in log.iter().enumerate() {
             if rounds.clone().begin(last).back_to.is_some() {
@@ -280,7 +280,7 @@ proptest! {
         let head = Digest::of(b"head");
         let mut provider = SigningProvider::new("acme");
         let (mut view, mut rounds) = (View::default(), Rounds::default());
-        let (mut gave_way, mut last_input) = (false, None);
+        let (mut any_replaced, mut last_input) = (false, None);
         for (seq, step) in (0..).map(Seq::new).zip(steps) {
             let Step { repeats, answers_all, others, text, script, incomplete } = step;
             let open = view.open().clone();
@@ -292,11 +292,11 @@ proptest! {
             last_input = Some(input.clone());
             let mut exchange = exchange([input]);
             let recorded = Recorded::new(seq, exchange.clone());
-            let gives_way = rounds.clone().begin(&recorded).back_to.is_some();
+            let replaces = rounds.clone().begin(&recorded).back_to.is_some();
             let mut asked = view.clone();
             asked.push_exchange(&recorded);
             // An engine refuses an input that is not sent, or that answers only some of the calls.
-            let is_sent = gives_way || asked.messages().len() > view.messages().len() || asked.awaits_reply();
+            let is_sent = replaces || asked.messages().len() > view.messages().len() || asked.awaits_reply();
             if !is_sent || !asked.open().is_empty() {
                 continue;
             }
@@ -305,10 +305,10 @@ proptest! {
             exchange.messages.extend(reply.unwrap());
             exchange.incomplete = incomplete;
             let recorded = Recorded::new(seq, exchange);
-            gave_way |= gives_way;
+            any_replaced |= replaces;
             rounds.push_exchange(&recorded);
             view.push_exchange(&recorded);
         }
-        prop_assert!(gave_way || provider.counts().missing == 0);
+        prop_assert!(any_replaced || provider.counts().missing == 0);
     }
 }

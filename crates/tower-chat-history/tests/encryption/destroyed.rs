@@ -191,7 +191,7 @@ async fn the_number_of_parts_decides_which_conversations_share_a_key() {
     }
 }
 
-/// The guide to keys and the design state this exception.
+/// The guide to keys and the docs of `encryption::keys` state this exception.
 #[tokio::test]
 async fn a_first_turn_in_flight_stores_nothing_but_leaves_a_key_that_a_second_destruction_removes() {
     let vault = MemoryVault::new();

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use tokio::{sync::Barrier, task::yield_now};
 use tower_chat_history::{
     MemoryStore,
-    encryption::{EncryptedStore, KeyError, KeyRing, Keys, MasterKeys, MemoryVault, Secret, Wrapped},
+    encryption::{EncryptedStore, KeyError, KeyRing, Keys, MasterKeys, MemoryVault, Secret, WrappedKey},
 };
 use tower_chat_history_core::{HistoryStoreExt as _, Labels, LabelsVersion, List as _, Prefix};
 
@@ -41,11 +41,11 @@ impl Counted {
 
 #[async_trait]
 impl MasterKeys for Counted {
-    async fn wrap(&self, key: &Secret, context: &[u8]) -> Result<Wrapped, KeyError> {
+    async fn wrap(&self, key: &Secret, context: &[u8]) -> Result<WrappedKey, KeyError> {
         self.ring.wrap(key, context).await
     }
 
-    async fn unwrap(&self, wrapped: &Wrapped, context: &[u8]) -> Result<Secret, KeyError> {
+    async fn unwrap(&self, wrapped: &WrappedKey, context: &[u8]) -> Result<Secret, KeyError> {
         self.unwrapped.fetch_add(1, Ordering::Relaxed);
         match &self.together {
             Some(together) => {

@@ -9,7 +9,7 @@ use tower_chat_history::{
     MemoryStore,
     encryption::{
         DataKey, EncryptedStore, EntryId, KeyError, KeyId, KeyRing, KeyService, Keys, MasterKeys as _, MemoryVault,
-        Secret, Vault as _, Wrapped,
+        Secret, Vault as _, WrappedKey,
     },
 };
 use tower_chat_history_core::{Append, Expect, HistoryStore, Seq, StoreError};
@@ -82,7 +82,7 @@ async fn all_keys_are_wrapped_again_also_those_without_a_conversation() {
     process(&old).delete(&ben).await.unwrap();
     // An entry that cannot be unwrapped does not stop the others.
     let damaged = EntryId::from_bytes([0; 32]);
-    let key = DataKey::new(KeyId::from_bytes([1; 8]), Wrapped::new("2025", vec![1; 72]));
+    let key = DataKey::new(KeyId::from_bytes([1; 8]), WrappedKey::new("2025", vec![1; 72]));
     vault.add_if(&damaged, None, &key).await.unwrap();
     let run = process(&both).keys().rewrap_all().await.unwrap();
     assert_eq!((run.entries, run.keys, run.failed), (3, 3, 1));
@@ -101,7 +101,7 @@ fn service(version: &Arc<AtomicU8>) -> KeyService {
             let ring = ring(version.load(Ordering::Relaxed));
             async move { ring.wrap(&key, &context).await }
         },
-        move |wrapped: Wrapped, context: Vec<u8>| async move {
+        move |wrapped: WrappedKey, context: Vec<u8>| async move {
             let version = wrapped.master.rsplit('/').next().unwrap().parse().unwrap();
             ring(version).unwrap(&wrapped, &context).await
         },
@@ -141,7 +141,7 @@ fn limited(ring: KeyRing, limit: usize) -> (KeyService, Arc<AtomicUsize>) {
                 ring.wrap(&key, &context).await
             }
         },
-        move |wrapped: Wrapped, context: Vec<u8>| {
+        move |wrapped: WrappedKey, context: Vec<u8>| {
             let (ring, admitted) = (unwraps.0.clone(), unwraps.1());
             async move {
                 admitted?;

@@ -18,7 +18,7 @@ use crate::support::{TestDatabase, append, id, in_memory, read_at, turn};
 fn with_parts(text: &str) -> Exchange {
     let mut exchange = turn(text);
     exchange.recalled = Some(Recalled::new(text, vec![Citation::new(Seq::FIRST, 0..1)]));
-    exchange.provenance = Some(Box::new(Provenance::default()));
+    exchange.provenance = Some(Provenance::default());
     exchange
 }
 

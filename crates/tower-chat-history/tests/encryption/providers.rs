@@ -2,7 +2,7 @@
 
 use tower_chat_history::{
     MemoryStore,
-    encryption::{EncryptedStore, KeyError, KeyService, Keys, MasterKeys as _, MemoryVault, Secret, Wrapped},
+    encryption::{EncryptedStore, KeyError, KeyService, Keys, MasterKeys as _, MemoryVault, Secret, WrappedKey},
 };
 use tower_chat_history_core::{Append, Expect, HistoryStore, List, Prefix, Seq, StoreError};
 
@@ -12,7 +12,7 @@ use crate::support::{append, id, keys, read_at, ring, turn};
 fn unreachable() -> KeyService {
     KeyService::new(
         |_: Secret, _: Vec<u8>| async { Err(KeyError::unavailable("the service does not answer")) },
-        |_: Wrapped, _: Vec<u8>| async { Err(KeyError::unavailable("the service does not answer")) },
+        |_: WrappedKey, _: Vec<u8>| async { Err(KeyError::unavailable("the service does not answer")) },
     )
 }
 
@@ -39,7 +39,7 @@ async fn a_service_of_closures_wraps_and_unwraps() {
             let ring = wrapping.clone();
             async move { ring.wrap(&key, &context).await }
         },
-        move |wrapped: Wrapped, context: Vec<u8>| {
+        move |wrapped: WrappedKey, context: Vec<u8>| {
             let ring = unwrapping.clone();
             async move { ring.unwrap(&wrapped, &context).await }
         },

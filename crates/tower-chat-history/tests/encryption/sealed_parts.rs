@@ -77,7 +77,7 @@ async fn recalled_messages_and_provenances_of_another_exchange_do_not_open() {
     let with_parts = |text| {
         let mut exchange = turn(text);
         exchange.recalled = Some(Recalled::new(text, vec![Citation::new(Seq::FIRST, 0..1)]));
-        exchange.provenance = Some(Box::new(Provenance::default()));
+        exchange.provenance = Some(Provenance::default());
         exchange
     };
     append(&store, &id, with_parts("a")).await;

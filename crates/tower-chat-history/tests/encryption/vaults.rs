@@ -1,10 +1,12 @@
 //! The contract of vaults.
 
-use tower_chat_history::encryption::{DataKey, DirectoryVault, EntryId, KeyError, KeyId, MemoryVault, Vault, Wrapped};
+use tower_chat_history::encryption::{
+    DataKey, DirectoryVault, EntryId, KeyError, KeyId, MemoryVault, Vault, WrappedKey,
+};
 use tower_chat_history_core::Prefix;
 
 fn key(byte: u8) -> DataKey {
-    DataKey::new(KeyId::from_bytes([byte; 8]), Wrapped::new("m", vec![byte; 72]))
+    DataKey::new(KeyId::from_bytes([byte; 8]), WrappedKey::new("m", vec![byte; 72]))
 }
 
 fn prefix(text: &str) -> Prefix {
@@ -43,7 +45,7 @@ async fn obeys_the_contract(vault: &dyn Vault) {
     for limit in [1, 2, 3] {
         assert_eq!(listed(vault, limit).await, both);
     }
-    let again = DataKey::new(key(1).id, Wrapped::new("n", vec![9]));
+    let again = DataKey::new(key(1).id, WrappedKey::new("n", vec![9]));
     assert!(!vault.replace(&of, &key(1), &key(4)).await.unwrap(), "the id stays");
     assert!(!vault.replace(&of, &again, &key(1)).await.unwrap(), "it is not stored");
     assert!(vault.replace(&of, &key(1), &again).await.unwrap());

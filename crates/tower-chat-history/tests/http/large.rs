@@ -13,7 +13,7 @@ use http::{Request, Response};
 use tokio::task::yield_now;
 use tower_chat_history::{
     Unsaved,
-    adapt::{AdaptRequest, OpenRequest},
+    adapt::{AdaptRequest, OpenedRequest},
     http::{CONVERSATION_ID, HistoryBody, HttpHistory},
 };
 
@@ -59,7 +59,7 @@ async fn other_tasks_run_while_a_body_with_a_million_messages_is_opened() {
         let (took, ran) = (begun.elapsed(), ticks.load(Relaxed));
         drop(ticks);
         let longest = ticker.await.unwrap();
-        assert!(matches!(opened, OpenRequest::Turn(..)));
+        assert!(matches!(opened, OpenedRequest::Turn(..)));
         assert!(ran > 0, "{path}: no other task ran in {took:?}");
         assert!(longest < took / 4, "{path}: another task waited {longest:?} of {took:?}");
     }

@@ -7,7 +7,7 @@ use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
     BoxError, CallOptions, ChatHistoryLayer, Engine, HistoryOptions, HistoryStoreExt as _, MemoryStore, Message,
     TurnInput,
-    adapt::{AdaptRequest, CallFacts, Draft, ModelRequest, OpenRequest, Prompt, Read, ReadResponse},
+    adapt::{AdaptRequest, CallFacts, Draft, ModelRequest, OpenedRequest, Prompt, ReadResponse, Reading},
     dialect::AnthropicMessages,
     engine::InputMode,
     http::{HistoryBody, HttpLimits, MessagesWire, Routes, Splice, parts},
@@ -36,17 +36,17 @@ impl AdaptRequest<Bytes> for Own {
     type Request = Bytes;
     type Draft = OwnDraft;
 
-    async fn open(&self, body: Bytes) -> Result<OpenRequest<OwnDraft, Bytes>, BoxError> {
+    async fn open(&self, body: Bytes) -> Result<OpenedRequest<OwnDraft, Bytes>, BoxError> {
         static MESSAGES: MessagesWire = MessagesWire::new();
         let routes = Routes::none().route(|_, uri| uri.path() == "/own", &MESSAGES);
         let request = Request::post("/own").body(()).unwrap();
-        let route = routes.route_of(request.method(), request.uri()).unwrap();
+        let wire = routes.find(request.method(), request.uri()).unwrap();
         if matches!(self, Self::ByHand) {
             let input = Message::in_dialect(&AnthropicMessages, r#"{"role":"user","content":"u"}"#)?;
-            return Ok(OpenRequest::Turn(TurnInput::new(id(), [input]), OwnDraft(body, None)));
+            return Ok(OpenedRequest::Turn(TurnInput::new(id(), [input]), OwnDraft(body, None)));
         }
-        let (turn, splice) = parts::open_body(route, id(), CallOptions::new(), InputMode::New, body.clone()).await?;
-        Ok(OpenRequest::Turn(turn, OwnDraft(body, Some(splice))))
+        let (turn, splice) = parts::open_body(wire, id(), CallOptions::new(), InputMode::New, body.clone()).await?;
+        Ok(OpenedRequest::Turn(turn, OwnDraft(body, Some(splice))))
     }
 }
 
@@ -66,7 +66,11 @@ impl ReadResponse<Response<Full<Bytes>>> for Own {
         response.map(HistoryBody::new)
     }
 
-    async fn read(&self, response: Response<Full<Bytes>>, asked: CallFacts) -> Result<Read<Self::Response>, BoxError> {
+    async fn read(
+        &self,
+        response: Response<Full<Bytes>>,
+        asked: CallFacts,
+    ) -> Result<Reading<Self::Response>, BoxError> {
         parts::read_response(HttpLimits::new(), response.map(HistoryBody::new), asked).await
     }
 }

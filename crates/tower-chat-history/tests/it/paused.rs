@@ -94,7 +94,7 @@ async fn a_reply_can_pause_several_times_and_break_off() {
     let more = [Say::Found("s".into()), Say::Text("Hm.".into()), Say::OpenSearch("t".into()), Say::Pause];
     talk.receive(vec![], &more, 2).await.unwrap();
     let sent = talk.call(vec![], &more).await.unwrap();
-    assert_eq!(sent.len(), 2, "the attempt that broke off gives way");
+    assert_eq!(sent.len(), 2, "the attempt that broke off is replaced");
     let last = [Say::Found("t".into()), Say::Text("Nothing.".into())];
     assert_eq!(talk.call(vec![], &last).await.unwrap().len(), 3);
     let sent = talk.call(vec![user(&json!("And now?"))], &[Say::Text("Still.".into())]).await.unwrap();

@@ -10,8 +10,8 @@ use tower_chat_history::{
     BoxError, ChatHistory, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt,
     InConversation, MemoryStore, Message, Reply, TurnInput, TurnReport,
     adapt::{
-        AdaptRequest, CallFacts, CallScope, Draft, Flow, FoldReply, ModelRequest, OpenRequest, Prompt, Read,
-        ReadResponse,
+        AdaptRequest, CallFacts, CallScope, Draft, Flow, FoldReply, ModelRequest, OpenedRequest, Prompt, ReadResponse,
+        Reading,
     },
 };
 use tower_chat_history_test::FaultStore;
@@ -43,11 +43,11 @@ impl AdaptRequest<InConversation<Request>> for Plain {
     type Request = Request;
     type Draft = PlainDraft;
 
-    async fn open(&self, call: InConversation<Request>) -> Result<OpenRequest<PlainDraft, Request>, BoxError> {
+    async fn open(&self, call: InConversation<Request>) -> Result<OpenedRequest<PlainDraft, Request>, BoxError> {
         let (scope, messages) = call.into_parts();
-        let CallScope::Conversation(id, options) = scope else { return Ok(OpenRequest::PassThrough(messages)) };
+        let CallScope::Conversation(id, options) = scope else { return Ok(OpenedRequest::PassThrough(messages)) };
         let input = TurnInput::new(id, messages.clone()).options(options);
-        Ok(OpenRequest::Turn(input, PlainDraft(messages)))
+        Ok(OpenedRequest::Turn(input, PlainDraft(messages)))
     }
 }
 
@@ -66,8 +66,8 @@ impl ReadResponse<Message> for Plain {
         response
     }
 
-    async fn read(&self, response: Message, _: CallFacts) -> Result<Read<Message>, BoxError> {
-        Ok(Read::whole(response.clone(), Reply::new(response)))
+    async fn read(&self, response: Message, _: CallFacts) -> Result<Reading<Message>, BoxError> {
+        Ok(Reading::whole(response.clone(), Reply::new(response)))
     }
 }
 
@@ -78,8 +78,8 @@ impl ReadResponse<Pieces> for Plain {
         response
     }
 
-    async fn read(&self, response: Pieces, _: CallFacts) -> Result<Read<Pieces>, BoxError> {
-        Ok(Read::stream(response, PieceFold::default(), |_| "stalled", |recorded| recorded.boxed()))
+    async fn read(&self, response: Pieces, _: CallFacts) -> Result<Reading<Pieces>, BoxError> {
+        Ok(Reading::stream(response, PieceFold::default(), |_| "stalled", |recorded| recorded.boxed()))
     }
 }
 

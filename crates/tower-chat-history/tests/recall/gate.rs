@@ -1,6 +1,6 @@
 //! Small talk recalls nothing, questions do.
 
-use tower_chat_history::recall::{Analyzer, Gate, Language, LogTerms, Outcome, Query, Search};
+use tower_chat_history::recall::{Analyzer, Decision, Gate, Language, LogTerms, Query, Search};
 use tower_chat_history_core::{Message, Recorded, Seq};
 
 /// 180 phrases. The list of the gate was extended after the first 40 were tried, and not after the others. The last 100
@@ -23,7 +23,7 @@ fn log() -> Vec<Recorded> {
     Recorded::log(talk.chain(filler).collect())
 }
 
-fn outcome(log: &[Recorded], analyzer: &Analyzer, text: &str) -> Outcome {
+fn outcome(log: &[Recorded], analyzer: &Analyzer, text: &str) -> Decision {
     let within = Seq::FIRST..Seq::new(log.len() as u64);
     let search = Search::new(within, Gate::new(analyzer));
     search.run(&LogTerms::of(analyzer, log), &Query::new(analyzer, text)).gate

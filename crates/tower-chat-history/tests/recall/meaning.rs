@@ -160,7 +160,7 @@ async fn near_meaning_opens_the_gate_only_if_it_may() {
     let found = chat.found(&open, "A pet animal in rain and weather?", before).await;
     assert!(!found.gate.open, "no message is near");
     let count = embedder.embedded();
-    assert_eq!(chat.search(&shut, "Thanks!", before, 900).await, tower_chat_history::recall::Searched::Nothing);
+    assert_eq!(chat.search(&shut, "Thanks!", before, 900).await, tower_chat_history::recall::SearchAnswer::Nothing);
     assert_eq!(embedder.embedded(), count, "small talk is not embedded");
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use proptest::prelude::*;
 use serde_json::Value;
-use tower_chat_history::recall::{Analyzer, Ask, Found, Gate, LogSearch, SearchScope, Searched};
+use tower_chat_history::recall::{Analyzer, Ask, Findings, Gate, LogSearch, SearchAnswer, SearchScope};
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{
     Append, Citation, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Message, Prefix,
@@ -46,7 +46,7 @@ pub(crate) async fn search(
     before: Seq,
     text: &str,
     already: &[Citation],
-) -> Searched {
+) -> SearchAnswer {
     let ask = Ask {
         conversation: id,
         revision: store.store.conversation(id).revision().await.unwrap(),
@@ -59,9 +59,9 @@ pub(crate) async fn search(
     index.search(ask).await.unwrap()
 }
 
-pub(crate) async fn found(store: &Halting, index: &LogSearch, of: &ConversationId, text: &str) -> Found {
+pub(crate) async fn found(store: &Halting, index: &LogSearch, of: &ConversationId, text: &str) -> Findings {
     match search(store, index, of, Seq::FIRST, text, &[]).await {
-        Searched::Found(found) => found,
+        SearchAnswer::Found(found) => found,
         other => panic!("{other:?}"),
     }
 }
@@ -78,7 +78,7 @@ fn lines(recalled: &Recalled) -> Vec<(Option<u64>, String)> {
     lines[1..lines.len() - 1].iter().map(line).collect()
 }
 
-fn cited(found: &Found) -> BTreeSet<Option<ConversationId>> {
+fn cited(found: &Findings) -> BTreeSet<Option<ConversationId>> {
     found.recalled.iter().flat_map(|recalled| &recalled.citations).map(|one| one.conversation.clone()).collect()
 }
 
@@ -98,7 +98,7 @@ async fn the_first_turn_of_a_conversation_recalls_from_others() {
     let alone = LogSearch::new(Arc::new(store.clone()), Analyzer::default());
     for (index, of) in [(&alone, "acme/ann/2"), (&ann, "acme/bob/2"), (&ann, "acme/ann"), (&ann, "acme/anne/1")] {
         let searched = search(&store, index, &id(of), Seq::FIRST, "What is my dog called?", &[]).await;
-        let Searched::Found(found) = searched else { continue };
+        let SearchAnswer::Found(found) = searched else { continue };
         assert_eq!((found.recalled, found.conversations), (None, 0), "{of}");
     }
 }
@@ -112,7 +112,7 @@ async fn the_conversation_comes_last_in_the_block_and_its_window_is_never_recall
     say(&store, &own, ["The dog Rex ate.", "So be it.", "No.", "The dog Rex ran.", "The dog Rex sat."]).await;
     let index = index(&store, scope(2)).gate(Gate::always_open());
     let searched = search(&store, &index, &own, Seq::new(3), "dog Rex?", &[]).await;
-    let Searched::Found(found) = searched else { panic!() };
+    let SearchAnswer::Found(found) = searched else { panic!() };
     let recalled = found.recalled.unwrap();
     let lines = lines(&recalled);
     let texts: Vec<&str> = lines.iter().map(|(_, text)| text.as_str()).collect();
@@ -124,7 +124,7 @@ async fn the_conversation_comes_last_in_the_block_and_its_window_is_never_recall
 
     // The same messages are not shown twice.
     let searched = search(&store, &index, &id("acme/ann/3"), Seq::new(3), "dog Rex?", &recalled.citations).await;
-    let Searched::Found(again) = searched else { panic!() };
+    let SearchAnswer::Found(again) = searched else { panic!() };
     let shown: BTreeSet<String> = again.recalled.iter().flat_map(lines_of).collect();
     assert!(shown.iter().all(|text| !text.contains("Rex")), "{shown:?}");
 }
@@ -167,7 +167,7 @@ async fn scores_of_short_and_long_conversations_are_comparable() {
         allowance: 420,
         cost: &bytes,
     };
-    let Searched::Found(found) = index.search(ask).await.unwrap() else { panic!() };
+    let SearchAnswer::Found(found) = index.search(ask).await.unwrap() else { panic!() };
     assert_eq!(cited(&found), BTreeSet::from([Some(id("acme/ann/short"))]), "{:?}", found.recalled);
 }
 
@@ -187,7 +187,7 @@ async fn a_conversation_that_fails_costs_its_results_only() {
     store.halt_after(0);
     store.fail_for(&two);
     let own = search(&store, &index, &id("acme/ann/3"), Seq::FIRST, "What is my dog called?", &[]).await;
-    let Searched::Found(own) = own else { panic!() };
+    let SearchAnswer::Found(own) = own else { panic!() };
     assert_eq!((own.others.searched, own.others.failed, own.recalled), (0, 1, None));
 }
 
@@ -200,13 +200,12 @@ async fn a_conversation_that_does_not_answer_costs_its_results_only() {
         say(&store, id, name.into_iter().chain(chapters(30))).await;
     }
     store.hang_for(&two);
-    // The clock of the runtime is paused, but the time that the search itself takes is real. It leaves others less.
     let time = Duration::from_secs(3600);
-    let index = index(&store, scope(2)).time_for_others(time, tokio::time::sleep);
+    let index = index(&store, scope(2)).time_for_others(time);
     let begun = tokio::time::Instant::now();
     let searched = search(&store, &index, &own, Seq::new(20), "What is my dog called?", &[]).await;
     assert!(begun.elapsed() <= time && begun.elapsed() > time / 2, "{:?}", begun.elapsed());
-    let Searched::Found(found) = searched else { panic!() };
+    let SearchAnswer::Found(found) = searched else { panic!() };
     assert_eq!((found.conversations, found.others.searched, found.others.failed), (2, 1, 1));
     assert_eq!(cited(&found), BTreeSet::from([None, Some(one)]));
 }
@@ -268,7 +267,7 @@ proptest! {
             false => BTreeSet::new(),
         };
         match found {
-            Searched::Found(found) => {
+            SearchAnswer::Found(found) => {
                 prop_assert_eq!(found.others.searched as usize, allowed.len());
                 prop_assert_eq!(cited(&found), allowed);
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tower_chat_history::recall::{SearchError, Searched};
+use tower_chat_history::recall::{SearchAnswer, SearchError};
 use tower_chat_history_core::Seq;
 
 use crate::{
@@ -107,5 +107,5 @@ async fn the_time_limit_holds_for_all_conversations_together() {
     assert!(matches!(index.search(ask).await, Err(SearchError::TimedOut(_))));
     let unlimited = index.time_limit(Duration::from_secs(3600));
     let searched = search(&store, &unlimited, &id("acme/ann/new"), Seq::FIRST, "Which chapter?", &[]).await;
-    assert!(matches!(searched, Searched::Found(_)));
+    assert!(matches!(searched, SearchAnswer::Found(_)));
 }

@@ -2,7 +2,7 @@
 
 use std::{future::poll_fn, time::Duration};
 
-use tower_chat_history::recall::{Ask, SearchError, SearchTool, Searched, ToolError};
+use tower_chat_history::recall::{Ask, SearchAnswer, SearchError, SearchTool, ToolError};
 use tower_chat_history_core::{Message, Seq};
 
 use crate::store::{Chat, bytes};
@@ -127,7 +127,7 @@ async fn a_search_ends_at_its_time_limit() {
     assert!(matches!(failed, Err(SearchError::TimedOut(Duration::ZERO))), "{failed:?}");
     assert_eq!((failed.unwrap_err().kind(), polls), ("timeout", 2));
     let found = chat.log().time_limit(Duration::MAX).search(ask).await.unwrap();
-    assert!(matches!(found, Searched::Found(found) if found.best > 0.0));
+    assert!(matches!(found, SearchAnswer::Found(found) if found.best > 0.0));
 }
 
 #[tokio::test]

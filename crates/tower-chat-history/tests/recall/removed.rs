@@ -1,7 +1,7 @@
 //! Messages that were removed from a log are never shown, whatever is in memory. Others are found as in a fresh log.
 
 use proptest::prelude::*;
-use tower_chat_history::recall::{Analyzer, Ask, Found, Gate, LogSearch, LogTerms, Query, Search, Searched};
+use tower_chat_history::recall::{Analyzer, Ask, Findings, Gate, LogSearch, LogTerms, Query, Search, SearchAnswer};
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{
     Derived, HistoryStore, HistoryStoreExt, Message, Prune, PruneTo, Revision, Seq, Truncate,
@@ -16,7 +16,9 @@ use crate::{
 async fn check(chat: &Chat, log: &LogSearch, query: &str, before: Seq) -> Result<(), TestCaseError> {
     let found = chat.search(log, query, before, 900).await;
     prop_assert_eq!(&found, &chat.search(&chat.log(), query, before, 900).await);
-    let Searched::Found(Found { recalled, cost, best, gate, documents, unsearched, .. }) = found else { return Ok(()) };
+    let SearchAnswer::Found(Findings { recalled, cost, best, gate, documents, unsearched, .. }) = found else {
+        return Ok(());
+    };
     let exchanges = chat.store.store.conversation(&chat.id).exchanges().await.unwrap();
     let first = exchanges[0].seq;
     let within = Seq::new(first.get() + unsearched)..before.min(exchanges[exchanges.len() - 1].seq.next());
@@ -162,7 +164,7 @@ async fn another_incarnation_is_not_searched() {
             allowance: 900,
             cost: &bytes,
         };
-        assert_eq!(log.search(ask).await.unwrap(), Searched::Gone, "{round}");
+        assert_eq!(log.search(ask).await.unwrap(), SearchAnswer::Gone, "{round}");
         chat.say((0..200).map(|number| format!("a dog {number}"))).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tower_chat_history::recall::{Analyzer, Ask, Found, Gate, LogSearch, Searched};
+use tower_chat_history::recall::{Analyzer, Ask, Findings, Gate, LogSearch, SearchAnswer};
 use tower_chat_history_conformance::shorthand::conversation;
 use tower_chat_history_core::{
     Append, ConversationId, Exchange, ExchangeId, Expect, HistoryStore, HistoryStoreExt, Message, Revision, Seq,
@@ -47,8 +47,8 @@ impl Chat {
     }
 
     /// Searches before a position, with an allowance in bytes.
-    pub(crate) async fn search(&self, log: &LogSearch, query: &str, before: Seq, allowance: u64) -> Searched {
-        let Some(revision) = self.revision().await else { return Searched::Gone };
+    pub(crate) async fn search(&self, log: &LogSearch, query: &str, before: Seq, allowance: u64) -> SearchAnswer {
+        let Some(revision) = self.revision().await else { return SearchAnswer::Gone };
         let ask = Ask {
             conversation: &self.id,
             revision: Some(revision),
@@ -61,9 +61,9 @@ impl Chat {
         log.search(ask).await.unwrap()
     }
 
-    pub(crate) async fn found(&self, log: &LogSearch, query: &str, before: Seq) -> Found {
+    pub(crate) async fn found(&self, log: &LogSearch, query: &str, before: Seq) -> Findings {
         match self.search(log, query, before, 2000).await {
-            Searched::Found(found) => found,
+            SearchAnswer::Found(found) => found,
             other => panic!("{other:?}"),
         }
     }
@@ -75,7 +75,7 @@ impl Chat {
 }
 
 /// Returns the text that was recalled.
-pub(crate) fn text(found: &Found) -> String {
+pub(crate) fn text(found: &Findings) -> String {
     found.recalled.as_ref().map_or_else(String::new, |recalled| recalled.message.text().into_owned())
 }
 
@@ -130,10 +130,10 @@ async fn what_cannot_be_found_is_not_read() {
     let chat = Chat::new();
     chat.say((0..70).map(|number| format!("text {number}"))).await;
     let log = chat.log();
-    assert_eq!(chat.search(&log, "text", Seq::FIRST, 900).await, Searched::Nothing);
-    assert_eq!(chat.search(&log, "and the", Seq::new(70), 900).await, Searched::Nothing);
-    assert_eq!(chat.search(&log, "Thanks, that was really great!", Seq::new(70), 900).await, Searched::Nothing);
-    assert_eq!(chat.search(&log, "text", Seq::new(70), 0).await, Searched::Nothing);
+    assert_eq!(chat.search(&log, "text", Seq::FIRST, 900).await, SearchAnswer::Nothing);
+    assert_eq!(chat.search(&log, "and the", Seq::new(70), 900).await, SearchAnswer::Nothing);
+    assert_eq!(chat.search(&log, "Thanks, that was really great!", Seq::new(70), 900).await, SearchAnswer::Nothing);
+    assert_eq!(chat.search(&log, "text", Seq::new(70), 0).await, SearchAnswer::Nothing);
     assert!(!log.prepare(&chat.id, chat.revision().await.unwrap(), Seq::new(70)).await.unwrap().more);
     assert_eq!(chat.store.calls(), 0);
 }
@@ -145,7 +145,7 @@ async fn results_fit_the_allowance_and_are_not_repeated() {
     let log = chat.log().gate(Gate::always_open());
     let (before, mut compared) = (Seq::new(39), 0);
     for allowance in [1, 100, 200, 300, 500, 1000, 5000] {
-        let Searched::Found(found) = chat.search(&log, "dog?", before, allowance).await else { panic!() };
+        let SearchAnswer::Found(found) = chat.search(&log, "dog?", before, allowance).await else { panic!() };
         assert!(found.cost <= allowance);
         assert!(found.recalled.is_some() || allowance < 1000, "{allowance}");
         assert!(found.recalled.is_none() || allowance > 100, "{allowance}");
@@ -161,7 +161,9 @@ async fn results_fit_the_allowance_and_are_not_repeated() {
             allowance,
             cost: &bytes,
         };
-        let Searched::Found(Found { recalled: Some(other), .. }) = log.search(again).await.unwrap() else { continue };
+        let SearchAnswer::Found(Findings { recalled: Some(other), .. }) = log.search(again).await.unwrap() else {
+            continue;
+        };
         assert!(other.citations.iter().all(|one| recalled.citations.iter().all(|shown| shown.seq != one.seq)));
         compared += 1;
     }
@@ -191,7 +193,7 @@ async fn conversations_of_two_tenants_share_the_memory_and_nothing_else() {
                 allowance: 900,
                 cost: &bytes,
             };
-            let Searched::Found(found) = log.search(ask).await.unwrap() else { panic!() };
+            let SearchAnswer::Found(found) = log.search(ask).await.unwrap() else { panic!() };
             assert!(text(&found).contains(names[0]) && !text(&found).contains(names[1]), "{id}");
         }
     }

@@ -21,7 +21,6 @@
 //! Input can be piped in, one line per turn. The `>` and the list of commands are not printed then.
 
 mod memory;
-mod notes;
 mod session;
 mod via;
 
@@ -86,8 +85,9 @@ async fn run(args: Args) -> Result<ExitCode, BoxError> {
     let id = args.conversation;
     let store = args.store.open().await?;
     let model = Model::from_env(args.via, args.model, Replies::rules(memory::mock)).await?;
-    let interactive = std::io::stdin().is_terminal();
     eprintln!("{}", model.about());
+
+    let interactive = std::io::stdin().is_terminal();
     if interactive {
         eprintln!("Commands: /history shows the conversation, /delete deletes it, /quit exits.");
     }
@@ -104,6 +104,7 @@ async fn run(args: Args) -> Result<ExitCode, BoxError> {
         },
     };
     let mut session = Session::new(args.via, store, model, id, memory)?;
+
     let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
     let mut code = ExitCode::SUCCESS;
     loop {
@@ -116,14 +117,16 @@ async fn run(args: Args) -> Result<ExitCode, BoxError> {
             code = ExitCode::FAILURE;
             continue;
         };
-        let done = match line.trim() {
+
+        let answer = match line.trim() {
             "" => continue,
             "/quit" => break,
             "/history" => session.print_history().await,
             "/delete" => session.delete().await,
             text => session.ask(text).await,
         };
-        match done {
+
+        match answer {
             Ok(Answer::Complete) => {}
             Ok(Answer::NotSaved(reason)) => {
                 eprintln!("chat: {reason}");
@@ -138,6 +141,7 @@ async fn run(args: Args) -> Result<ExitCode, BoxError> {
             }
         }
     }
+
     // Finish pending saves and summaries before the runtime shuts down.
     session.engine().drain(Duration::from_secs(60)).await?;
     session.print_notes();

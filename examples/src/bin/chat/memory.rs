@@ -1,16 +1,19 @@
-//! Options for the context window, for summaries and for recall.
+//! Options for the context window, for summaries and for recall, and hooks that note what happens to the history.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use serde::Deserialize;
 use tower_chat_history::{
-    ContextBudget, HistoryOptions, Message, Role, Summaries,
+    ContextBudget, HistoryOptions, Message, Role, Summaries, TurnReport,
     recall::{LogRecall, RecallOptions},
-    summary::Summarizer,
+    report::TurnOutcome,
+    summary::{Summarizer, SummaryOutcome, SummaryReport},
 };
 use tower_chat_history_test::{Reply, rules::remembered_answer};
-
-use super::notes::Notes;
 
 /// The smallest and the largest limit of a summary, in tokens. Between them, the limit is an eighth of the context
 /// window.
@@ -46,17 +49,70 @@ impl Memory {
         if let Some(tokens) = self.context {
             options = options.context(ContextBudget::tokens(tokens));
         }
+
         if let Some(recall) = self.recall {
             let recall = RecallOptions::new(recall).timeout(MAX_SEARCH);
             // The default share of a small window has no room for a message.
             let is_small = self.context.is_some_and(|tokens| tokens < 1_000);
             options = options.recall(if is_small { recall.percent(40) } else { recall });
         }
+
         let Some(summarizer) = self.summarizer else { return options };
         let tokens = self.context.map_or(MAX_SUMMARY, |context| (context / 8).clamp(MIN_SUMMARY, MAX_SUMMARY));
-        let of_summaries = notes.clone();
         let summaries = Summaries::new(summarizer).max_tokens(tokens).least_room(tokens);
+        let of_summaries = notes.clone();
         options.summaries(summaries.on_summary(move |report| of_summaries.summary(report)))
+    }
+}
+
+/// The notes that have not been printed. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct Notes(Arc<Mutex<Unprinted>>);
+
+#[derive(Default)]
+struct Unprinted {
+    lines: Vec<String>,
+    outcome: Option<TurnOutcome>,
+}
+
+impl Notes {
+    pub(crate) fn turn(&self, report: &TurnReport) {
+        let mut notes = self.lock();
+        if let Some(tokens) = report.tokens.filter(|tokens| tokens.evicted_messages > 0) {
+            let line = format!("left out: {} messages ({} tokens)", tokens.evicted_messages, tokens.evicted_tokens);
+            notes.lines.push(line);
+        }
+        notes.outcome = Some(report.outcome.clone());
+    }
+
+    pub(crate) fn summary(&self, report: &SummaryReport) {
+        let line = match &report.outcome {
+            SummaryOutcome::Stored | SummaryOutcome::Superseded => {
+                let tokens = report.tokens.unwrap_or_default();
+                format!("summarized: all messages before exchange {}, in {tokens} tokens", report.to)
+            }
+            SummaryOutcome::Part(error) => {
+                format!("partly summarized: only messages before exchange {}: {error}", report.to)
+            }
+            SummaryOutcome::Rejected(error) => format!("not summarized: {error}"),
+            SummaryOutcome::Failed(error) => format!("not summarized: {error}"),
+            _ => return,
+        };
+        self.lock().lines.push(line);
+    }
+
+    /// Returns the lines since the last call.
+    pub(crate) fn take_lines(&self) -> Vec<String> {
+        mem::take(&mut self.lock().lines)
+    }
+
+    /// Returns the outcome of the last turn.
+    pub(crate) fn take_outcome(&self) -> Option<TurnOutcome> {
+        self.lock().outcome.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Unprinted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -74,6 +130,7 @@ fn understood(message: &Message) -> Vec<Message> {
     if text.contains("<conversation_summary") {
         return vec![Message::user(text)];
     }
+
     if *message.role() == Role::User && text.contains("<earlier_messages") {
         let lines = text.lines().filter_map(|line| serde_json::from_str::<RecalledLine>(line).ok());
         let shown = lines.flat_map(|line| line.messages).filter(|shown| shown.role == "user");

@@ -12,8 +12,7 @@ use tower_chat_history::{
 };
 
 use super::{
-    memory::Memory,
-    notes::Notes,
+    memory::{Memory, Notes},
     via::{Chat, Model, Via},
 };
 
@@ -71,6 +70,7 @@ impl Session {
     pub(crate) async fn ask(&mut self, text: &str) -> Result<Answer, BoxError> {
         // Print the note about a summary that was made after the previous reply.
         self.print_notes();
+
         let mut pieces = self.chat.ask(&self.model, &self.id, text, self.max_tokens).await?;
         while let Some(piece) = pieces.next().await {
             print!("{}", piece?);

@@ -135,6 +135,7 @@ impl Chat {
                 let input = [json!({ "role": "user", "content": text })];
                 let mut body = provider.api.body(&provider.model, INSTRUCTIONS, &input, max_tokens);
                 body["stream"] = true.into();
+
                 let mut request = provider.request(&body)?;
                 request.headers_mut().insert(CONVERSATION_ID, id.as_str().parse()?);
                 Ok(texts(provider.api, chat.clone().oneshot(request).await?).await?.boxed())

@@ -46,10 +46,12 @@ async fn main() -> Result<(), BoxError> {
         messages.push(ChatCompletionRequestUserMessage { content: question.into(), name: None }.into());
         let request =
             CreateChatCompletionRequestArgs::default().model(&provider.model).messages(messages.clone()).build()?;
+
         // Before: client.chat().create(request)
         let response = client.chat().header(CONVERSATION_ID, id.as_str())?.create(request).await?;
         let answer = response.choices.into_iter().next().and_then(|choice| choice.message.content).unwrap_or_default();
         println!("{answer}");
+
         messages.push(ChatCompletionRequestAssistantMessage::from(answer.as_str()).into());
     }
     Ok(())

@@ -12,9 +12,8 @@ use tower_chat_history::{BoxError, ConversationId, TurnReport};
 use tracing::{Instrument as _, info_span};
 
 use crate::{
-    chat::{Chat, chat_request, user},
+    chat::{Chat, Request, chat_request, user},
     model::{Pace, TOOL, hotels},
-    request::Request,
 };
 
 /// The maximum number of model calls per question.
@@ -28,13 +27,15 @@ pub(crate) async fn run(
     question: &str,
     pace: Pace,
 ) -> Result<Vec<Arc<TurnReport>>, BoxError> {
-    let (mut input, mut reports) = (vec![user(question)], Vec::new());
+    let mut input = vec![user(question)];
+    let mut reports = Vec::new();
     for _ in 0..MAX_ROUNDS {
         let with_tools =
             CreateChatCompletionRequest { tools: Some(tools()), ..chat_request(std::mem::take(&mut input)) };
-        let (answered, report) = chat.send(request, id, with_tools).await?;
+        let (response, report) = chat.send(request, id, with_tools).await?;
         reports.push(report);
-        let calls = answered.choices.into_iter().next().and_then(|choice| choice.message.tool_calls);
+
+        let calls = response.choices.into_iter().next().and_then(|choice| choice.message.tool_calls);
         for call in calls.into_iter().flatten() {
             let ChatCompletionMessageToolCalls::Function(call) = call else {
                 return Err("the model requested an unknown tool".into());
@@ -50,6 +51,7 @@ pub(crate) async fn run(
             let found = search(&call.function.arguments, pace).instrument(span).await?;
             input.push(ChatCompletionRequestToolMessage { content: found.into(), tool_call_id: call.id }.into());
         }
+
         if input.is_empty() {
             return Ok(reports);
         }
@@ -62,6 +64,7 @@ async fn search(arguments: &str, pace: Pace) -> Result<String, BoxError> {
     struct Arguments {
         town: String,
     }
+
     let Arguments { town } = serde_json::from_str(arguments)?;
     tokio::time::sleep(pace.millis(80)).await;
     Ok(hotels(&town))

@@ -1,4 +1,4 @@
-//! The demo's chat service: unary replies and streams, over one engine.
+//! The demo's chat service: unary replies and streams, over one engine, and the requests to it.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -8,6 +8,7 @@ use async_openai::types::chat::{
     CreateChatCompletionResponse,
 };
 use futures_util::StreamExt as _;
+use opentelemetry::trace::TraceContextExt as _;
 use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_chat_history::{
     BoxError, ChatHistory, ChatHistoryLayer, ConversationId, Engine, HistoryOptions, HistoryStore, InConversation,
@@ -15,14 +16,45 @@ use tower_chat_history::{
 };
 use tower_chat_history_openai::OpenAi;
 use tower_chat_history_test::{MockChat, MockChatStream, MockLlm};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span, field::Empty, info_span};
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use crate::{
-    model::{MODEL, Models},
-    request::Request,
-};
+use crate::model::{MODEL, Models};
 
 const INSTRUCTIONS: &str = "You help people to plan their holidays. Answer in full sentences.";
+
+/// A request with its span, as a web framework's middleware would create it. Each request is one trace.
+pub(crate) struct Request {
+    pub(crate) span: Span,
+    route: &'static str,
+}
+
+impl Request {
+    pub(crate) fn post(route: &'static str, shows: &'static str) -> Self {
+        let span = info_span!(
+            parent: None,
+            "request",
+            otel.name = format!("POST {route}"),
+            otel.kind = "server",
+            otel.status_code = Empty,
+            http.request.method = "POST",
+            http.route = route,
+            http.response.status_code = Empty,
+            demo.shows = shows,
+        );
+        Self { span, route }
+    }
+
+    /// Ends the request with this status, and returns a line about it. Other spans of the trace may still be open.
+    pub(crate) fn end(self, status: u16) -> String {
+        self.span.record("http.response.status_code", status);
+        if status >= 500 {
+            self.span.record("otel.status_code", "ERROR");
+        }
+        let trace = self.span.context().span().span_context().trace_id();
+        format!("POST {:<12}  trace {trace}  {status}", self.route)
+    }
+}
 
 /// One process of the service.
 pub(crate) struct Chat {
@@ -31,7 +63,7 @@ pub(crate) struct Chat {
 }
 
 /// A streamed reply in progress, with its request.
-pub(crate) struct Streaming {
+pub(crate) struct StreamedReply {
     pub(crate) request: Request,
     stream: ChatCompletionResponseStream,
     report: ReportHandle,
@@ -71,10 +103,11 @@ impl Chat {
         chat: CreateChatCompletionRequest,
     ) -> Result<(CreateChatCompletionResponse, Arc<TurnReport>), BoxError> {
         let (call, report) = InConversation::new(id.clone(), chat).with_report();
+
         let mut unary = self.unary.clone();
-        let answered = async { unary.ready().await?.call(call).await };
-        let answered = answered.instrument(request.span.clone()).await?;
-        Ok((answered, report.await.ok_or("the turn has no report")?))
+        let response = async { unary.ready().await?.call(call).await };
+        let response = response.instrument(request.span.clone()).await?;
+        Ok((response, report.await.ok_or("the turn has no report")?))
     }
 
     /// Asks for a streamed reply and waits for its first chunk.
@@ -83,20 +116,21 @@ impl Chat {
         request: Request,
         id: &ConversationId,
         question: &str,
-    ) -> Result<Streaming, BoxError> {
+    ) -> Result<StreamedReply, BoxError> {
         let mut chat = chat_request(vec![user(question)]);
         // Providers report the usage of a stream only if asked to.
         chat.stream_options =
             Some(ChatCompletionStreamOptions { include_usage: Some(true), include_obfuscation: None });
         let (call, report) = InConversation::new(id.clone(), chat).with_report();
+
         let mut streamed = self.streamed.clone();
-        let begun = async {
+        let begin = async {
             let mut stream = streamed.ready().await?.call(call).await?;
             stream.next().await.ok_or("the stream is empty")??;
             Ok::<_, BoxError>(stream)
         };
-        let stream = begun.instrument(request.span.clone()).await?;
-        Ok(Streaming { request, stream, report })
+        let stream = begin.instrument(request.span.clone()).await?;
+        Ok(StreamedReply { request, stream, report })
     }
 
     /// Waits for the summaries in progress.
@@ -109,7 +143,7 @@ impl Chat {
     }
 }
 
-impl Streaming {
+impl StreamedReply {
     /// Reads the stream to its end.
     pub(crate) async fn read(mut self) -> Result<(Request, Arc<TurnReport>), BoxError> {
         let rest = async {
@@ -126,14 +160,14 @@ impl Streaming {
 
     /// Reads a few more chunks, then drops the stream.
     pub(crate) async fn abandon(mut self) -> Result<(Request, Arc<TurnReport>), BoxError> {
-        let left = async {
+        let part = async {
             for _ in 0..4 {
                 self.stream.next().await.ok_or("the stream ended before it could be dropped")??;
             }
             drop(self.stream);
             Ok::<_, BoxError>(())
         };
-        left.instrument(self.request.span.clone()).await?;
+        part.instrument(self.request.span.clone()).await?;
         Ok((self.request, self.report.await.ok_or("the turn has no report")?))
     }
 }
@@ -153,16 +187,18 @@ pub(crate) fn chat_request(input: Vec<ChatCompletionRequestMessage>) -> CreateCh
 pub(crate) fn describe(report: &TurnReport) -> String {
     let mut line = format!("messages sent: {}, outcome: {}", report.messages_sent, report.outcome.kind());
     if let Some(tokens) = report.tokens.filter(|tokens| tokens.trimming.is_needed()) {
-        let (before, after) = (tokens.before(), tokens.prompt.total());
+        let before = tokens.before();
+        let after = tokens.prompt.total();
         let _ = write!(line, "; trimmed ({}) from {before} to {after} tokens", tokens.trimming.strategy());
     }
     if let Some(recall) = report.recall.as_ref().filter(|recall| recall.messages > 0) {
         let _ = write!(line, "; recalled {} messages with {} tokens", recall.messages, recall.tokens);
     }
     if let Some(summary) = &report.summary {
-        let tokens = summary.tokens.unwrap_or_default();
-        let (messages, before) = (summary.messages, summary.replaced_tokens);
-        let _ = write!(line, "; waited for a summary of {messages} messages, from {before} to {tokens} tokens");
+        let messages = summary.messages;
+        let before = summary.replaced_tokens;
+        let after = summary.tokens.unwrap_or_default();
+        let _ = write!(line, "; waited for a summary of {messages} messages, from {before} to {after} tokens");
     }
     line
 }

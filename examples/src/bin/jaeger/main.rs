@@ -22,9 +22,7 @@ mod agent;
 mod chat;
 mod export;
 mod model;
-mod request;
 mod scenes;
-mod watched;
 
 use std::process::ExitCode;
 
@@ -32,7 +30,7 @@ use clap::{Parser, ValueEnum};
 use tower_chat_history::{BoxError, telemetry::Telemetry};
 
 use self::{
-    export::{Export, NotExported},
+    export::{Export, ExportError},
     model::{Models, Pace},
     scenes::Stage,
 };
@@ -71,7 +69,7 @@ async fn main() -> ExitCode {
     match run(Args::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            if error.is::<NotExported>() {
+            if error.is::<ExportError>() {
                 eprintln!("jaeger: the traces could not be sent: {error}");
                 eprintln!("Is Jaeger running? The README describes how to start it, with and without Docker.");
             } else {
@@ -89,6 +87,7 @@ async fn run(args: Args) -> Result<(), BoxError> {
     if matches!(args.conversation_ids, Ids::Off) {
         println!("Spans have no conversation ids; use --conversation-ids hashed (or raw) to add them.");
     }
+
     let directory = tempfile::tempdir()?;
     let stage = Stage {
         database: directory.path().join("demo.db"),
@@ -97,6 +96,7 @@ async fn run(args: Args) -> Result<(), BoxError> {
         models: Models::new(Pace(args.pace)),
     };
     let played = play(&stage, &export).await;
+
     // Send the finished traces even after an error.
     let sent = export.end().await;
     played?;

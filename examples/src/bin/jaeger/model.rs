@@ -61,21 +61,18 @@ impl Models {
 
     /// Creates a model that streams: the first chunk after 120 ms, the others within another 600 ms.
     pub(crate) fn streaming(&self) -> MockLlm {
-        let (first, next) = (self.pace.millis(120), self.pace.millis(60));
-        let time = move |reply: Reply| reply.latency(first).chunk_delay(next).chunk_chars(500);
-        self.model(|messages| Answer::Text(answer(messages)), time)
+        let first = self.pace.millis(120);
+        let next = self.pace.millis(60);
+        self.model(
+            |messages| Answer::Text(answer(messages)),
+            move |reply| reply.latency(first).chunk_delay(next).chunk_chars(500),
+        )
     }
 
     /// Creates a model that searches three times and then answers. `tools` is the JSON of the request's tools.
     pub(crate) fn searching(&self, tools: &str) -> MockLlm {
         let latency = self.pace.millis(250);
-        let decide = |messages: &[Message]| {
-            let done = messages.iter().rev().take_while(|message| message.role().as_str() != "user");
-            let done = done.filter(|message| message.is_tool_result()).count();
-            let towns = ["Bodø", "Svolvær", "Tromsø"];
-            towns.get(done).map_or_else(|| Answer::Text(SENTENCES.join(" ")), |town| Answer::Search(town))
-        };
-        self.model_with_tools(Some(tools), decide, move |reply| reply.latency(latency))
+        self.model_with_tools(Some(tools), next_search, move |reply| reply.latency(latency))
     }
 
     /// Creates a model that returns a summary after 700 ms.
@@ -107,6 +104,7 @@ impl Models {
     ) -> MockLlm {
         let counter = Arc::clone(&self.counter);
         let tools = tools.map_or_else(RequestTokens::new, |tools| RequestTokens::new().tools(tools)).count(&counter);
+
         MockLlm::rules(move |messages| {
             let answer = decide(messages);
             let read = count_messages(&counter, messages) + u64::from(tools);
@@ -145,15 +143,26 @@ fn answer(messages: &[Message]) -> String {
     sentences.copied().collect::<Vec<_>>().join(" ")
 }
 
+/// Returns the search for the next town, or the answer after the search for the last one.
+fn next_search(messages: &[Message]) -> Answer {
+    let since_question = messages.iter().rev().take_while(|message| message.role().as_str() != "user");
+    let searches = since_question.filter(|message| message.is_tool_result()).count();
+    match ["Bodø", "Svolvær", "Tromsø"].get(searches) {
+        Some(town) => Answer::Search(town),
+        None => Answer::Text(SENTENCES.join(" ")),
+    }
+}
+
 /// Returns the result of a search: about 1,200 tokens.
 pub(crate) fn hotels(town: &str) -> String {
-    let hotel = |number: u32| {
-        json!({
+    let mut found = Vec::new();
+    for number in 1..=30 {
+        found.push(json!({
             "name": format!("{town} Havn {number}"),
             "price": 90 + number * 3,
             "rooms": number % 7,
-            "text": SENTENCES[number as usize % SENTENCES.len()],
-        })
-    };
-    json!((1..=30).map(hotel).collect::<Vec<_>>()).to_string()
+            "text": SENTENCES[number % SENTENCES.len()],
+        }));
+    }
+    json!(found).to_string()
 }

@@ -15,9 +15,8 @@ use tower_chat_history_sqlite::SqliteStore;
 
 use crate::{
     agent,
-    chat::{Chat, describe},
+    chat::{Chat, Request, describe},
     model::{Models, Pace, SUMMARY_MODEL},
-    request::Request,
 };
 
 /// The context window, in tokens. It is small, so that a few questions fill it.
@@ -74,10 +73,13 @@ impl Stage {
     /// Shows a conversation that grows until it no longer fits.
     pub(crate) async fn trims(&self) -> Result<(), BoxError> {
         announce("A conversation grows and still fits.", "Look at chat_history.messages.loaded on load.");
-        let (chat, id) = (self.chat(self.options()).await?, conversation("trims")?);
+
+        let chat = self.chat(self.options()).await?;
+        let id = conversation("trims")?;
         for question in QUESTIONS {
             let request = Request::post("/chat", "a conversation grows until it is trimmed");
             let report = chat.ask(&request, &id, question).await?;
+
             let trimmed = is_trimmed(&report);
             if trimmed {
                 announce(
@@ -100,11 +102,13 @@ impl Stage {
             "An agent receives long tool results, and old ones are cleared.",
             "Look at chat_history.trim.strategy on the last trim.",
         );
+
         let options =
             self.options().context(ContextOptions::new().budget(budget()).clear_results(ClearResults::new().keep(1)));
         let store = SqliteStore::open(&self.database).await?;
         let model = self.models.searching(&serde_json::to_string(&agent::tools())?);
         let chat = Chat::with_model(store, &model, &model, options);
+
         let request = Request::post("/agent", "old tool results are cleared");
         let question = "Compare the hotels of three towns.";
         let reports = agent::run(&chat, &request, &conversation("clears")?, question, self.pace).await?;
@@ -119,17 +123,21 @@ impl Stage {
             "A conversation approaches the context window, and its oldest messages are summarized.",
             "Look at summarize in the last of these traces: it starts after save, so no call waits for it.",
         );
+
         let when = SummarizeWhen::AfterReply { percent: 95 };
         let (sender, receiver) = std::sync::mpsc::channel();
         let summaries = self.summaries(when).on_summary(move |report| {
             // The receiver is gone if the scene has failed.
             let _ = sender.send((report.messages, report.replaced_tokens, report.tokens.unwrap_or_default()));
         });
-        let (chat, id) = (self.chat(self.options().summaries(summaries)).await?, conversation("summarizes")?);
+
+        let chat = self.chat(self.options().summaries(summaries)).await?;
+        let id = conversation("summarizes")?;
         for question in QUESTIONS {
             let request = Request::post("/chat", "a summary is made in the background");
             let report = chat.ask(&request, &id, question).await?;
             chat.wait_for_summaries().await?;
+
             let Ok((messages, before, after)) = receiver.try_recv() else {
                 show(request, 200, &describe(&report));
                 continue;
@@ -147,10 +155,12 @@ impl Stage {
             "A question is about something that has left the window, and the model is shown it again.",
             "Look at recall in the last trace, and at chat_history.prompt.cached_prefix_ratio on chat_history.",
         );
+
         let store = SqliteStore::open(&self.database).await?;
         let recall = RecallOptions::new(LogRecall::new(store.clone())).timeout(MAX_SEARCH);
         let chat = Chat::new(store, &self.models, self.options().recall(recall));
         let id = conversation("recalls")?;
+
         let mut has_left = false;
         for question in [DOG].into_iter().chain(QUESTIONS) {
             let request = Request::post("/chat", "a conversation grows until its beginning has left the window");
@@ -161,11 +171,12 @@ impl Stage {
                 break;
             }
         }
+
         let request = Request::post("/chat", "an earlier message is shown again");
         let report = chat.ask(&request, &id, "What is the name of my dog?").await?;
         show(request, 200, &describe(&report));
-        let shown = report.recall.as_ref().is_some_and(|recall| recall.messages > 0);
-        (has_left && shown).then_some(()).ok_or_else(|| "nothing was recalled".into())
+        let is_shown = report.recall.as_ref().is_some_and(|recall| recall.messages > 0);
+        if has_left && is_shown { Ok(()) } else { Err("nothing was recalled".into()) }
     }
 
     /// Shows a call that waits for an earlier call, and then for a summary.
@@ -174,32 +185,40 @@ impl Stage {
             "Two calls at once. The second waits for the first, and then for a summary, because its prompt does not fit.",
             "Look at wait and summarize in the last trace. After the summary, load and trim run again.",
         );
+
         let options =
             self.options().policies(Policies::new().on_conflict(OnConflict::Serialize(QueueLimits::default())));
         let options = options.summaries(self.summaries(SummarizeWhen::BeforeCall));
-        let (chat, id) = (self.chat(options).await?, conversation("waits")?);
+        let chat = self.chat(options).await?;
+        let id = conversation("waits")?;
+
         let mut questions = QUESTIONS.into_iter();
         for question in questions.by_ref().take(3) {
             let request = Request::post("/chat", "a conversation grows");
             let report = chat.ask(&request, &id, question).await?;
             show(request, 200, &describe(&report));
         }
+
         let (Some(first), Some(second)) = (questions.next(), questions.next()) else {
             return Err("there are too few questions".into());
         };
+
         let earlier = chat.stream(Request::post("/chat/stream", "another call waits for this one"), &id, first).await?;
         let request = Request::post("/chat", "a call waits for an earlier one, and for a summary");
         // The second call begins to wait before the stream is read.
         let (report, earlier) = tokio::join!(chat.ask(&request, &id, second), earlier.read());
-        let ((earlier, before), report) = (earlier?, report?);
-        show(earlier, 200, &describe(&before));
+        let (earlier, earlier_report) = earlier?;
+        let report = report?;
+        show(earlier, 200, &describe(&earlier_report));
         show(request, 200, &describe(&report));
-        report.summary.is_some().then_some(()).ok_or_else(|| "the call did not wait for a summary".into())
+        if report.summary.is_some() { Ok(()) } else { Err("the call did not wait for a summary".into()) }
     }
 
     /// Shows a stream that is read to its end, a stream that is dropped, and a call that fails.
     pub(crate) async fn streams(&self) -> Result<(), BoxError> {
-        let (chat, id) = (self.chat(self.options()).await?, conversation("streams")?);
+        let chat = self.chat(self.options()).await?;
+        let id = conversation("streams")?;
+
         announce(
             "A streamed reply.",
             "Look at chat: it ends with the last chunk and has gen_ai.response.time_to_first_chunk.",
@@ -217,7 +236,8 @@ impl Stage {
         show(request, 200, &describe(&report));
 
         announce("The model fails, and nothing is stored.", "Look at error.type on chat and chat_history.");
-        let (store, model) = (SqliteStore::open(&self.database).await?, self.models.failing());
+        let store = SqliteStore::open(&self.database).await?;
+        let model = self.models.failing();
         let chat = Chat::with_model(store, &model, &model, self.options());
         let request = Request::post("/chat", "the model fails");
         let Err(error) = chat.ask(&request, &id, QUESTIONS[1]).await else {
@@ -241,20 +261,20 @@ impl Stage {
             "Look at chat_history.save.conflict and error.type on save in the second trace.",
         );
         let report = self.conflict(OnConflict::Reject, "rejects", "another process was faster: rejected").await?;
-        report.save_error().map(|_| ()).ok_or_else(|| "the exchange was not rejected".into())
+        if report.save_error().is_some() { Ok(()) } else { Err("the exchange was not rejected".into()) }
     }
 
     async fn conflict(&self, policy: OnConflict, name: &str, shows: &'static str) -> Result<Arc<TurnReport>, BoxError> {
-        let (slow, fast) = (
-            self.chat(self.options().policies(Policies::new().on_conflict(policy))).await?,
-            self.chat(self.options()).await?,
-        );
+        let slow = self.chat(self.options().policies(Policies::new().on_conflict(policy))).await?;
+        let fast = self.chat(self.options()).await?;
         let id = conversation(name)?;
+
         let stream = slow.stream(Request::post("/chat/stream", shows), &id, QUESTIONS[0]).await?;
         let request = Request::post("/chat", "this process is faster than another one");
         // The other process completes its turn before this stream is read to its end.
         let faster = fast.ask(&request, &id, QUESTIONS[1]).await?;
         show(request, 200, &describe(&faster));
+
         let (request, report) = stream.read().await?;
         show(request, 200, &describe(&report));
         Ok(report)

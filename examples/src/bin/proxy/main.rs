@@ -75,6 +75,7 @@ async fn main() -> Result<(), BoxError> {
     let listener = TcpListener::bind(args.listen).await?;
     println!("listening on http://{}", listener.local_addr()?);
     axum::serve(listener, Router::new().fallback(forward).with_state(app)).with_graceful_shutdown(interrupted).await?;
+
     // Finish the saves, and the answers of clients that have disconnected.
     engine.drain(Duration::from_secs(30)).await?;
     upstream.shutdown().await;
@@ -86,6 +87,7 @@ async fn forward(State(app): State<App>, request: Request) -> Response {
     if let Some(status) = upstream::refused(&request) {
         return status.into_response();
     }
+
     let wire = app.adapter.wire(request.method(), request.uri());
     match app.chat.oneshot(request).await {
         Ok(response) => response.map(Body::new),

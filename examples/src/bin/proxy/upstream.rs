@@ -24,12 +24,15 @@ const OF_CONNECTION: [HeaderName; 11] = [
 /// Returns the status with which the proxy itself refuses a request. It opens no tunnels. The provider's path must be
 /// the one that the layer has seen, and a client resolves the segments `.` and `..`, also after a backslash.
 pub(crate) fn refused<B>(request: &Request<B>) -> Option<StatusCode> {
-    let is_dots = |segment: &str| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
     match *request.method() {
         Method::CONNECT | Method::TRACE => Some(StatusCode::METHOD_NOT_ALLOWED),
         _ if request.uri().path().split(['/', '\\']).any(is_dots) => Some(StatusCode::BAD_REQUEST),
         _ => None,
     }
+}
+
+fn is_dots(segment: &str) -> bool {
+    matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..")
 }
 
 /// The providers behind the proxy.
@@ -52,41 +55,40 @@ struct Provider {
 
 impl Upstream {
     pub(crate) async fn from_env() -> Result<Self, BoxError> {
-        let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let (openai, anthropic) = (var("OPENAI_API_KEY"), var("ANTHROPIC_API_KEY"));
+        let openai = var("OPENAI_API_KEY");
+        let anthropic = var("ANTHROPIC_API_KEY");
         if openai.is_none() && anthropic.is_none() {
-            let mock = MockServer::start(Replies::rules(rules::remembering())).await?;
-            let provider = Provider { base: format!("http://{}", mock.address()), key: None };
-            let about = "No key is set: using a mock model that answers by simple rules.".to_owned();
-            return Ok(Self { about, openai: provider.clone(), anthropic: provider, mock: Some(mock) });
+            return Self::mock().await;
         }
+
         let bearer = openai.map(|key| (header::AUTHORIZATION, format!("Bearer {key}")));
         let api_key = anthropic.map(|key| (HeaderName::from_static("x-api-key"), key));
-        // The path of a request begins with `/v1`, so a base URL ends before it.
-        let base = |name: &str, default: &str| {
-            let base = var(name).unwrap_or_else(|| default.to_owned());
-            base.trim_end_matches('/').trim_end_matches("/v1").to_owned()
-        };
-        let openai = Provider::new(base("OPENAI_BASE_URL", "https://api.openai.com"), bearer)?;
-        let anthropic = Provider::new(base("ANTHROPIC_BASE_URL", "https://api.anthropic.com"), api_key)?;
+        let openai = Provider::new(base_url("OPENAI_BASE_URL", "https://api.openai.com"), bearer)?;
+        let anthropic = Provider::new(base_url("ANTHROPIC_BASE_URL", "https://api.anthropic.com"), api_key)?;
         Ok(Self { about: format!("Using {} and {}.", openai.base, anthropic.base), openai, anthropic, mock: None })
+    }
+
+    async fn mock() -> Result<Self, BoxError> {
+        let mock = MockServer::start(Replies::rules(rules::remembering())).await?;
+        let provider = Provider { base: format!("http://{}", mock.address()), key: None };
+        let about = "No key is set: using a mock model that answers by simple rules.".to_owned();
+        Ok(Self { about, openai: provider.clone(), anthropic: provider, mock: Some(mock) })
     }
 
     /// Returns the client that the layer wraps.
     pub(crate) fn client(&self) -> Result<HttpClient, BoxError> {
-        let (openai, anthropic) = (self.openai.clone(), self.anthropic.clone());
-        let directed = move |request: Request<HistoryBody>| {
-            // Also `/messages/count_tokens`, but not `/threads/{id}/messages` of OpenAI.
-            let has = |name: &str| request.uri().path().split('/').any(|segment| segment == name);
-            let is_anthropic = has("messages") && !has("threads");
-            if is_anthropic { anthropic.direct(request) } else { openai.direct(request) }
-        };
+        let openai = self.openai.clone();
+        let anthropic = self.anthropic.clone();
         let service = ServiceBuilder::new()
             .map_response(|mut response: http::Response<_>| {
                 strip(response.headers_mut());
                 response
             })
-            .filter(directed)
+            .filter(
+                move |request: Request<HistoryBody>| {
+                    if is_anthropic(request.uri()) { anthropic.direct(request) } else { openai.direct(request) }
+                },
+            )
             .service(client(self.mock.is_some())?);
         Ok(BoxCloneSyncService::new(service))
     }
@@ -99,13 +101,35 @@ impl Upstream {
     }
 }
 
+/// Returns the value of a variable that is set and not empty.
+fn var(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Returns a base URL without `/v1`, because the path of a request begins with it.
+fn base_url(name: &str, default: &str) -> String {
+    let url = var(name).unwrap_or_else(|| default.to_owned());
+    url.trim_end_matches('/').trim_end_matches("/v1").to_owned()
+}
+
+/// Returns `true` for the paths of Anthropic's API: also `/messages/count_tokens`, but not `/threads/{id}/messages`,
+/// which is OpenAI's.
+fn is_anthropic(url: &Uri) -> bool {
+    let segments: Vec<&str> = url.path().split('/').collect();
+    segments.contains(&"messages") && !segments.contains(&"threads")
+}
+
 impl Provider {
     fn new(base: String, key: Option<(HeaderName, String)>) -> Result<Self, BoxError> {
         let url: Uri = base.parse().map_err(|error| format!("the base URL {base}: {error}"))?;
         if url.scheme().is_none() || url.query().is_some() {
             return Err(format!("the base URL {base} must have a scheme, such as https://, and no query").into());
         }
-        let key = key.map(|(name, key)| Ok::<_, BoxError>((name, HeaderValue::try_from(key)?))).transpose()?;
+
+        let key = match key {
+            Some((name, key)) => Some((name, HeaderValue::try_from(key)?)),
+            None => None,
+        };
         Ok(Self { base, key })
     }
 
@@ -114,6 +138,7 @@ impl Provider {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         *request.uri_mut() = format!("{}{path}", self.base).parse::<Uri>()?;
         *request.version_mut() = Version::HTTP_11;
+
         strip(request.headers_mut());
         if let Some((name, value)) = &self.key {
             request.headers_mut().entry(name).or_insert_with(|| value.clone());
@@ -124,10 +149,13 @@ impl Provider {
 
 /// Removes the headers that belong to one connection.
 fn strip(headers: &mut HeaderMap) {
-    let named = headers.get_all(header::CONNECTION).iter().filter_map(|names| names.to_str().ok());
-    let named: Vec<HeaderName> =
-        named.flat_map(|names| names.split(',')).filter_map(|name| name.trim().parse().ok()).collect();
-    for name in named.into_iter().chain(OF_CONNECTION) {
+    let mut names = OF_CONNECTION.to_vec();
+    for value in headers.get_all(header::CONNECTION) {
+        let listed = value.to_str().unwrap_or_default().split(',');
+        names.extend(listed.filter_map(|name| name.trim().parse::<HeaderName>().ok()));
+    }
+
+    for name in names {
         headers.remove(name);
     }
 }

@@ -88,6 +88,7 @@ impl Args {
     /// Parses the arguments of this process. Exits with a usage error if they are invalid.
     pub(crate) fn from_command_line() -> Self {
         let args = Self::parse();
+
         if !(0.0..=1.0).contains(&args.cached_price) {
             Self::command().error(ErrorKind::ValueValidation, "--cached-price must be between 0 and 1").exit();
         }
@@ -111,10 +112,14 @@ pub(crate) struct Percentages {
 }
 
 fn watermarks(text: &str) -> Result<Percentages, String> {
-    let percent = |text: &str| {
-        text.parse().map(Watermark::Percent).map_err(|_| "expected two percentages, such as 100/75".to_owned())
-    };
     let (high, low) = text.split_once('/').unwrap_or((text, ""));
     let watermarks = Watermarks::new(percent(high)?, percent(low)?).map_err(|error| error.to_string())?;
     Ok(Percentages { text: text.to_owned(), watermarks })
+}
+
+fn percent(text: &str) -> Result<Watermark, String> {
+    match text.parse() {
+        Ok(percent) => Ok(Watermark::Percent(percent)),
+        Err(_) => Err("expected two percentages, such as 100/75".to_owned()),
+    }
 }

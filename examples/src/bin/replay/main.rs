@@ -49,11 +49,8 @@ mod model;
 mod output;
 mod plot;
 mod policy;
-mod prefixes;
 mod recording;
 mod replay;
-mod summaries;
-mod synthetic;
 
 use std::{
     io::{self, BufWriter},
@@ -86,28 +83,31 @@ async fn main() -> ExitCode {
 
 async fn run(args: Args) -> Result<(), BoxError> {
     let recordings = match args.synthetic {
-        Some(turns) => vec![synthetic::recording(turns, args.head, args.seed)],
+        Some(turns) => vec![recording::generate(turns, args.head, args.seed)],
         None => Recording::read_all(&args.files)?,
     };
-    let policy = Policy::of(&args);
     let mut output = Output::new(args.json, BufWriter::new(io::stdout()));
-    let mut panels = [&policy.name, SLIDING].map(|title| Panel { title: title.to_owned(), calls: Vec::new() });
-    let [chosen, slid] = &mut panels;
+
+    let policy = Policy::of(&args);
+    let mut panel = Panel { title: policy.name.clone(), calls: Vec::new() };
     let totals = replay(&recordings, &policy, |call| {
-        chosen.calls.extend(call.tokens().map(bar));
+        panel.calls.extend(call.tokens().map(bar));
         output.call(call)
     })
     .await?;
+
+    let mut sliding_panel = Panel { title: SLIDING.to_owned(), calls: Vec::new() };
     let sliding = replay(&recordings, &policy.sliding(), |call| {
-        slid.calls.extend(call.tokens().map(bar));
+        sliding_panel.calls.extend(call.tokens().map(bar));
         Ok(())
     })
     .await?;
+
     output.totals(&totals, &sliding, args.cached_price)?;
     if let Some(path) = &args.plot {
         // A sliding window is not compared with itself.
-        let panels = if args.sliding { &panels[..1] } else { &panels };
-        plot::write(path, panels)?;
+        let panels = if args.sliding { vec![panel] } else { vec![panel, sliding_panel] };
+        plot::write(path, &panels)?;
     }
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! A mock model that returns the recorded replies, and reports the cached prefix of each prompt.
 
 use std::{
+    collections::HashSet,
     future::{Ready, ready},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
 };
@@ -14,11 +16,7 @@ use tower_chat_history::{
 };
 use tower_chat_history_test::check_chat_rules;
 
-use super::{
-    policy::Policy,
-    prefixes::{Prefixes, cached_by_provider},
-    recording::Call,
-};
+use super::{policy::Policy, recording::Call};
 
 /// The field of a request that contains its recorded reply. The layer leaves unknown fields unchanged.
 const RECORDED: &str = "recorded";
@@ -33,8 +31,7 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn new(policy: &Policy) -> Self {
-        let Policy { counter, provider_cache, .. } = policy;
-        Self { sent: Arc::default(), counter: Arc::clone(counter), provider_cache: *provider_cache }
+        Self { sent: Arc::default(), counter: Arc::clone(&policy.counter), provider_cache: policy.provider_cache }
     }
 
     /// Returns the request of a recorded call.
@@ -45,8 +42,9 @@ impl Model {
 
     /// Returns the tokens of a prompt and of its cached prefix, as the response reports them.
     pub(crate) fn usage(response: &Value) -> Option<(u64, u64)> {
-        let tokens = |path| response.pointer(path).and_then(Value::as_u64);
-        Some((tokens("/usage/prompt_tokens")?, tokens("/usage/prompt_tokens_details/cached_tokens").unwrap_or(0)))
+        let usage = &response["usage"];
+        let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0);
+        Some((usage["prompt_tokens"].as_u64()?, cached))
     }
 
     fn answer(&self, mut request: Value) -> Result<Value, BoxError> {
@@ -54,20 +52,25 @@ impl Model {
         let prompt: Vec<Message> = serde_json::from_str(&request["messages"].to_string())?;
         // A provider would refuse an invalid prompt. The layer never sends one.
         check_chat_rules(&prompt)?;
+
         let known = self.sent.lock().unwrap_or_else(PoisonError::into_inner).send(prompt.iter().map(Message::json));
-        let tokens = |messages: &[Message]| -> u64 {
-            messages.iter().map(|message| u64::from(tokens_of(&self.counter, message))).sum()
-        };
-        let cached = tokens(&prompt[..known]);
-        let cached = if self.provider_cache { cached_by_provider(cached) } else { cached };
+        let mut cached = self.count(&prompt[..known]);
+        if self.provider_cache {
+            cached = cached_by_provider(cached);
+        }
+
         Ok(json!({
             "model": "recorded",
             "choices": [{"index": 0, "message": reply, "finish_reason": "stop"}],
             "usage": {
-                "prompt_tokens": tokens(&prompt) + u64::from(REPLY_PRIMING),
+                "prompt_tokens": self.count(&prompt) + u64::from(REPLY_PRIMING),
                 "prompt_tokens_details": {"cached_tokens": cached},
             },
         }))
+    }
+
+    fn count(&self, messages: &[Message]) -> u64 {
+        messages.iter().map(|message| u64::from(tokens_of(&self.counter, message))).sum()
     }
 }
 
@@ -82,5 +85,53 @@ impl Service<Value> for Model {
 
     fn call(&mut self, request: Value) -> Self::Future {
         ready(self.answer(request))
+    }
+}
+
+/// The prefixes of all prompts of a run, in whole messages: a trie whose nodes are identified by the hash of their
+/// path.
+#[derive(Default)]
+struct Prefixes(HashSet<u64>);
+
+impl Prefixes {
+    /// Adds a prompt. Returns the number of messages at its beginning that an earlier prompt also begins with.
+    fn send<'a>(&mut self, prompt: impl IntoIterator<Item = &'a str>) -> usize {
+        let mut path = 0;
+        let mut known = 0;
+        let mut is_known = true;
+        for message in prompt {
+            let mut hasher = DefaultHasher::new();
+            (path, message).hash(&mut hasher);
+            path = hasher.finish();
+            is_known &= !self.0.insert(path);
+            known += usize::from(is_known);
+        }
+        known
+    }
+}
+
+/// Returns the tokens of a prefix that OpenAI's cache would have: a multiple of 128, or 0 below 1,024.
+const fn cached_by_provider(tokens: u64) -> u64 {
+    if tokens < 1_024 { 0 } else { tokens / 128 * 128 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_known_after_it_was_sent() {
+        let mut prefixes = Prefixes::default();
+        assert_eq!(prefixes.send(["s", "a", "b"]), 0);
+        assert_eq!(prefixes.send(["s", "a", "b", "c"]), 3);
+        assert_eq!(prefixes.send(["s", "b", "c"]), 1, "the same messages after another prefix are not known");
+        assert_eq!(prefixes.send(["s", "a", "b"]), 3, "known prefixes stay known");
+        assert_eq!(prefixes.send(["a", "b"]), 0);
+        assert_eq!(prefixes.send(["s", "b", "c", "d"]), 3);
+    }
+
+    #[test]
+    fn the_provider_caches_in_steps_of_128_tokens() {
+        assert_eq!([0, 1_023, 1_024, 1_151, 1_152].map(cached_by_provider), [0, 0, 1_024, 1_024, 1_152]);
     }
 }

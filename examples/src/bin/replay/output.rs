@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{
-    replay::{Outcome, Replayed, Tokens, Totals},
-    summaries::{OUTPUT_PRICE, Spent},
+    policy::{OUTPUT_PRICE, SummaryCost},
+    replay::{CallResult, Outcome, Tokens, Totals},
 };
 
 /// A writer of lines, as text or as JSON.
@@ -18,13 +18,13 @@ pub(crate) struct Output<W> {
 /// The last line of JSON.
 #[derive(Serialize)]
 struct Last {
-    totals: Compared,
+    totals: Comparison,
     /// The totals of the sliding window.
     sliding: Totals,
 }
 
 #[derive(Serialize)]
-struct Compared {
+struct Comparison {
     #[serde(flatten)]
     totals: Totals,
     cached_prefix_ratio: f64,
@@ -38,11 +38,12 @@ impl<W: Write> Output<W> {
         Self { json, out }
     }
 
-    pub(crate) fn call(&mut self, call: &Replayed<'_>) -> io::Result<()> {
+    pub(crate) fn call(&mut self, call: &CallResult<'_>) -> io::Result<()> {
         if self.json {
             return self.line(call);
         }
-        let Replayed { conversation, call, outcome } = call;
+
+        let CallResult { conversation, call, outcome } = call;
         write!(self.out, "{conversation} #{call}: ")?;
         match outcome {
             Outcome::Skipped { infeasible, error } => {
@@ -55,18 +56,23 @@ impl<W: Write> Output<W> {
 
     fn tokens(&mut self, tokens: &Tokens) -> io::Result<()> {
         let Tokens { before, sent, cached, limit, evicted, evicted_messages, reserve, .. } = tokens;
-        let notes = [
-            (tokens.waited, ", waited for a summary"),
-            (tokens.compacted, ", compacted"),
-            (tokens.for_this_call, ", more left out for this call only"),
-        ];
-        let notes: String = notes.iter().filter(|(is_so, _)| *is_so).map(|(_, note)| *note).collect();
         let cached = 100.0 * share(*cached, *sent);
-        writeln!(
+        write!(
             self.out,
             "{before} -> {sent} of {limit} tokens, evicted {evicted} tokens in {evicted_messages} messages, \
-             reply reserve {reserve}, cached prefix {cached:.1}%{notes}"
-        )
+             reply reserve {reserve}, cached prefix {cached:.1}%"
+        )?;
+
+        if tokens.waited {
+            write!(self.out, ", waited for a summary")?;
+        }
+        if tokens.compacted {
+            write!(self.out, ", compacted")?;
+        }
+        if tokens.for_this_call {
+            write!(self.out, ", more left out for this call only")?;
+        }
+        writeln!(self.out)
     }
 
     /// Prints the totals and ends the output.
@@ -74,22 +80,21 @@ impl<W: Write> Output<W> {
         let cost = if sliding.requests == 0 { 1.0 } else { totals.cost(cached_price) / sliding.cost(cached_price) };
         let cached_prefix_ratio = share(totals.cached_tokens, totals.input_tokens);
         if self.json {
-            let totals = Compared { totals: *totals, cached_prefix_ratio, cached_price, input_cost_of_sliding: cost };
+            let totals = Comparison { totals: *totals, cached_prefix_ratio, cached_price, input_cost_of_sliding: cost };
             self.line(&Last { totals, sliding: *sliding })?;
             return self.out.flush();
         }
+
         let Totals { conversations, requests, infeasible, malformed, compactions, input_tokens, .. } = totals;
         writeln!(self.out, "\nconversations  {conversations}")?;
         writeln!(self.out, "requests       {requests} sent, {infeasible} infeasible, {malformed} malformed")?;
         writeln!(self.out, "compactions    {compactions} (sliding window: {})", sliding.compactions)?;
         writeln!(self.out, "prompt tokens  {input_tokens} (sliding window: {})", sliding.input_tokens)?;
-        let slid = share(sliding.cached_tokens, sliding.input_tokens);
-        writeln!(
-            self.out,
-            "cached prefix  {:.1}% (sliding window: {:.1}%)",
-            100.0 * cached_prefix_ratio,
-            100.0 * slid
-        )?;
+
+        let cached = 100.0 * cached_prefix_ratio;
+        let sliding_cached = 100.0 * share(sliding.cached_tokens, sliding.input_tokens);
+        writeln!(self.out, "cached prefix  {cached:.1}% (sliding window: {sliding_cached:.1}%)")?;
+
         self.summaries(totals)?;
         if totals.recalled > 0 {
             writeln!(self.out, "recalled       {} tokens in {} calls", totals.recalled_tokens, totals.recalled)?;
@@ -103,10 +108,13 @@ impl<W: Write> Output<W> {
 
     /// Prints the cost of summaries, if there are any.
     fn summaries(&mut self, totals: &Totals) -> io::Result<()> {
-        let Totals { summaries: Spent { stored, not_stored, calls, input_tokens, output_tokens }, waited, .. } = totals;
+        let Totals {
+            summaries: SummaryCost { stored, not_stored, calls, input_tokens, output_tokens }, waited, ..
+        } = totals;
         if stored + not_stored == 0 {
             return Ok(());
         }
+
         writeln!(
             self.out,
             "summaries      {stored} stored, {not_stored} not stored; {waited} calls waited; {calls} summarizer calls \

@@ -55,13 +55,16 @@ fn draw(svg: &mut String, panels: &[Panel]) -> Result<(), BoxError> {
     let rows = u32::try_from(panels.len())?;
     let root = SVGBackend::with_string(svg, (WIDTH, LEGEND_HEIGHT + rows * PANEL_HEIGHT)).into_drawing_area();
     root.fill(&WHITE)?;
+
     let (top, below) = root.split_vertically(LEGEND_HEIGHT);
     draw_legend(&top)?;
+
     let calls = panels.iter().flat_map(|panel| &panel.calls);
     let highest = calls.map(|call| call.prompt.max(call.limit)).max().unwrap_or_default().max(1);
     for (area, panel) in below.split_evenly((panels.len(), 1)).iter().zip(panels) {
         draw_panel(area, panel, highest + highest / 20)?;
     }
+
     root.present()?;
     Ok(())
 }
@@ -80,6 +83,7 @@ fn draw_panel(area: &Area<'_>, panel: &Panel, highest: u64) -> Result<(), BoxErr
         .x_label_area_size(42)
         .y_label_area_size(AXIS_WIDTH)
         .build_cartesian_2d(0.5..f64::from(calls) + 0.5, 0..highest)?;
+
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -93,17 +97,22 @@ fn draw_panel(area: &Area<'_>, panel: &Panel, highest: u64) -> Result<(), BoxErr
         .y_label_formatter(&|tokens| thousands(*tokens))
         .y_labels(6)
         .draw()?;
-    let bar = |call: u32, from: u64, to: u64, color: RGBColor| {
-        let call = f64::from(call);
-        Rectangle::new([(call - 0.5, from), (call + 0.5, to)], color.filled())
-    };
+
     for (call, number) in panel.calls.iter().zip(1_u32..) {
         let cached = call.cached.min(call.prompt);
-        chart.draw_series([bar(number, 0, cached, CACHED), bar(number, cached, call.prompt, NOT_CACHED)])?;
+        chart
+            .draw_series([rectangle(number, 0, cached, CACHED), rectangle(number, cached, call.prompt, NOT_CACHED)])?;
     }
+
     let limits = panel.calls.iter().zip(1_u32..).map(|(call, number)| (f64::from(number), call.limit));
     chart.draw_series(LineSeries::new(limits, &INK))?;
     Ok(())
+}
+
+/// Returns a part of the bar of a call.
+fn rectangle(call: u32, from: u64, to: u64, color: RGBColor) -> Rectangle<(f64, u64)> {
+    let call = f64::from(call);
+    Rectangle::new([(call - 0.5, from), (call + 0.5, to)], color.filled())
 }
 
 /// Formats a number with commas.

@@ -1,16 +1,18 @@
-//! The policy that the command line describes.
+//! The policy that the command line describes, and the cost of its summaries.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use examples::Extract;
+use serde::Serialize;
 use tower_chat_history::{
     ContextBudget, ContextOptions, HistoryOptions, MemoryStore, Message, Summaries,
     budget::{ClearResults, Watermark, Watermarks},
     recall::{LogRecall, RecallOptions},
+    summary::SummaryReport,
     tokens::{TokenCounter, count_messages},
 };
 
-use super::{args::Args, summaries::Ledger};
+use super::args::Args;
 
 /// The name of the policy that every run is compared with.
 pub(crate) const SLIDING: &str = "sliding window";
@@ -85,24 +87,26 @@ impl Policy {
                 tokens.saturating_add(u32::try_from(count_messages(&self.counter, head)).unwrap_or(u32::MAX))
             }
         };
-        let budget = ContextBudget::tokens(window).reply_reserve(self.reserve);
-        let budget = match self.shrink_reply_to {
-            Some(tokens) => budget.shrink_reply_to(tokens),
-            None => budget,
-        };
-        let context =
+
+        let mut budget = ContextBudget::tokens(window).reply_reserve(self.reserve);
+        if let Some(tokens) = self.shrink_reply_to {
+            budget = budget.shrink_reply_to(tokens);
+        }
+
+        let mut context =
             ContextOptions::new().budget(budget).watermarks(self.watermarks).token_counter(Arc::clone(&self.counter));
-        let context = match &self.clear_results {
-            Some(clear) => context.clear_results(clear.clone()),
-            None => context,
-        };
+        if let Some(clear) = &self.clear_results {
+            context = context.clear_results(clear.clone());
+        }
+
         let mut options = HistoryOptions::new().context(context);
         if self.recall {
             options = options.recall(RecallOptions::new(LogRecall::new(store.clone())));
         }
+
         let Some(tokens) = self.summarize else { return options };
-        let ledger = ledger.clone();
         let summaries = Summaries::new(Extract::new(Arc::clone(&self.counter))).max_tokens(tokens);
+        let ledger = ledger.clone();
         options.summaries(summaries.on_summary(move |report| ledger.add(report)))
     }
 }
@@ -115,8 +119,8 @@ fn name(args: &Args) -> String {
         (.., Some(messages)) => format!("{messages} recent messages"),
         _ => format!("watermarks {}", args.watermarks.as_ref().map_or("100/75", |percentages| &percentages.text)),
     };
-    let clear = args.clear_results.map_or("", |_| ", old tool results cleared");
-    let summarize = args.summarize.map_or("", |_| ", with summaries");
+    let clear = if args.clear_results.is_some() { ", old tool results cleared" } else { "" };
+    let summarize = if args.summarize.is_some() { ", with summaries" } else { "" };
     let recall = if args.recall { ", with recall" } else { "" };
     format!("{window}{clear}{summarize}{recall}")
 }
@@ -136,4 +140,50 @@ fn watermarks(args: &Args) -> Watermarks {
 /// limit.
 fn sliding() -> Watermarks {
     Watermarks::new(Watermark::Percent(100), Watermark::Percent(100)).unwrap_or_default()
+}
+
+/// The price of an output token of the summarizer, in uncached input tokens.
+pub(crate) const OUTPUT_PRICE: u64 = 4;
+
+/// The summaries of a run, and what they cost.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct SummaryCost {
+    /// Summaries that later prompts contain.
+    pub(crate) stored: usize,
+    /// Attempts that produced no stored summary.
+    pub(crate) not_stored: usize,
+    /// The summarizer's calls, for stored and failed summaries.
+    pub(crate) calls: u64,
+    /// The summarizer's input, including its instructions.
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+}
+
+impl SummaryCost {
+    /// Returns the price in uncached input tokens. The summarizer's input is never cached.
+    pub(crate) const fn cost(&self) -> u64 {
+        self.input_tokens + OUTPUT_PRICE * self.output_tokens
+    }
+}
+
+/// Adds up the reports of the summary hook. Clones share the sum.
+#[derive(Clone, Default)]
+pub(crate) struct Ledger(Arc<Mutex<SummaryCost>>);
+
+impl Ledger {
+    pub(crate) fn add(&self, report: &SummaryReport) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if report.is_summarized() {
+            sum.stored += 1;
+        } else {
+            sum.not_stored += 1;
+        }
+        sum.calls += u64::from(report.cost.calls);
+        sum.input_tokens += report.cost.input_tokens;
+        sum.output_tokens += report.cost.output_tokens;
+    }
+
+    pub(crate) fn sum(&self) -> SummaryCost {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -12,9 +12,8 @@ use tower_chat_history::{
 
 use super::{
     model::Model,
-    policy::Policy,
+    policy::{Ledger, Policy, SummaryCost},
     recording::{Call, Recording},
-    summaries::{Ledger, Spent},
 };
 
 /// The timeout for summaries. Extracts need far less.
@@ -22,7 +21,7 @@ const DRAIN: Duration = Duration::from_secs(60);
 
 /// The result of one call.
 #[derive(Debug, Serialize)]
-pub(crate) struct Replayed<'a> {
+pub(crate) struct CallResult<'a> {
     pub(crate) conversation: &'a str,
     /// The number of the call in its conversation, from 1.
     pub(crate) call: usize,
@@ -86,16 +85,17 @@ pub(crate) struct Totals {
     pub(crate) recalled: usize,
     /// The recalled messages of these calls, in tokens.
     pub(crate) recalled_tokens: u64,
-    pub(crate) summaries: Spent,
+    pub(crate) summaries: SummaryCost,
 }
 
 /// Replays all recordings in order and passes the result of each call to `show`.
 pub(crate) async fn replay(
     recordings: &[Recording],
     policy: &Policy,
-    mut show: impl FnMut(&Replayed<'_>) -> io::Result<()>,
+    mut show: impl FnMut(&CallResult<'_>) -> io::Result<()>,
 ) -> Result<Totals, BoxError> {
-    let (model, ledger) = (Model::new(policy), Ledger::default());
+    let model = Model::new(policy);
+    let ledger = Ledger::default();
     let mut totals = Totals { conversations: recordings.len(), ..Totals::default() };
     for (recording, number) in recordings.iter().zip(1_u64..) {
         let id = ConversationId::new(["replay", &number.to_string()])?;
@@ -103,21 +103,24 @@ pub(crate) async fn replay(
         let options = policy.options(recording.head(), &store, &ledger);
         let layer = ChatHistoryLayer::with_options(store, Json::new(), options);
         let mut conversation = Conversation { chat: layer.layer(model.clone()), id };
+
         for (call, number) in recording.calls.iter().zip(1..) {
             if call.input.is_empty() {
                 conversation.import(call).await?;
                 continue;
             }
+
             let outcome = conversation.ask(call).await?;
             if !policy.back_to_back {
                 conversation.drain().await?;
             }
             totals.add(&outcome);
-            show(&Replayed { conversation: &recording.id, call: number, outcome })?;
+            show(&CallResult { conversation: &recording.id, call: number, outcome })?;
         }
         conversation.drain().await?;
     }
-    totals.summaries = ledger.spent();
+
+    totals.summaries = ledger.sum();
     Ok(totals)
 }
 
@@ -130,6 +133,7 @@ struct Conversation {
 impl Conversation {
     async fn ask(&mut self, call: &Call) -> Result<Outcome, BoxError> {
         let (request, report) = InConversation::new(self.id.clone(), Model::request(call)).with_report();
+
         let error = match self.chat.ready().await?.call(request).await {
             Ok(response) => {
                 let report = report.await.ok_or("the call has no report")?;
@@ -139,11 +143,13 @@ impl Conversation {
             }
             Err(error) => error,
         };
+
         let infeasible = match error.downcast_ref() {
             Some(HistoryError::DoesNotFit(_)) => true,
             Some(HistoryError::Input(_)) => false,
             _ => return Err(error),
         };
+
         self.import(call).await?;
         Ok(Outcome::Skipped { infeasible, error: error.to_string() })
     }
@@ -181,7 +187,7 @@ impl Tokens {
     }
 }
 
-impl Replayed<'_> {
+impl CallResult<'_> {
     /// Returns the sizes, if the call was made.
     pub(crate) const fn tokens(&self) -> Option<&Tokens> {
         match &self.outcome {

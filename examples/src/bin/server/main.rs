@@ -17,8 +17,6 @@
 //!      -H 'x-user: nemo' -H 'content-type: application/json' -d '{"text": "my name is Nemo"}'
 //! ```
 
-mod failure;
-mod retry;
 mod routes;
 mod stack;
 
@@ -53,6 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let (chat, engine) = stack::build(Arc::clone(&store), provider.client());
     let app = routes::router(routes::App { chat, store, model: provider.model.clone() });
+
     let interrupted = interrupted();
     let listener = TcpListener::bind(args.listen).await?;
     println!("listening on http://{}", listener.local_addr()?);

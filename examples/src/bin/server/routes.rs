@@ -1,6 +1,6 @@
-//! The HTTP routes.
+//! The HTTP routes, and their errors.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use async_openai::types::chat::{
     ChatCompletionRequestUserMessage, ChatCompletionResponseStream, CreateChatCompletionRequest,
@@ -8,7 +8,7 @@ use async_openai::types::chat::{
 use axum::{
     Json, Router,
     extract::{Path, State},
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, header},
     response::{
         IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
@@ -20,11 +20,13 @@ use serde::Deserialize;
 use serde_json::json;
 use tower::{Service as _, ServiceExt as _};
 use tower_chat_history::{
-    ConversationId, ExchangeId, HistoryError, HistoryStore, HistoryStoreExt as _, InConversation, Message,
-    ReportHandle, report::TurnOutcome,
+    BoxError, ConversationId, ExchangeId, HistoryError, HistoryStore, HistoryStoreExt as _, InConversation, Message,
+    ReportHandle, StoreError,
+    report::TurnOutcome,
+    store::{ConversationIdError, ExchangeIdError},
 };
 
-use crate::{failure::Failure, stack::Chat};
+use crate::stack::Chat;
 
 #[derive(Clone)]
 pub(crate) struct App {
@@ -41,7 +43,7 @@ pub(crate) fn router(app: App) -> Router {
 }
 
 #[derive(Deserialize)]
-struct Ask {
+struct Question {
     text: String,
 }
 
@@ -49,19 +51,21 @@ async fn ask(
     State(app): State<App>,
     Path(name): Path<String>,
     headers: HeaderMap,
-    Json(ask): Json<Ask>,
+    Json(question): Json<Question>,
 ) -> Result<Response, Failure> {
-    let user = ChatCompletionRequestUserMessage { content: ask.text.into(), name: None };
+    let user = ChatCompletionRequestUserMessage { content: question.text.into(), name: None };
     let request = CreateChatCompletionRequest {
         model: app.model,
         messages: vec![user.into()],
         ..CreateChatCompletionRequest::default()
     };
+
     let mut call = InConversation::new(conversation(&headers, &name)?, request);
     if let Some(key) = headers.get("idempotency-key") {
         call = call.exchange(ExchangeId::new(key.to_str().unwrap_or_default())?);
     }
     let (call, report) = call.with_report();
+
     let mut chat = app.chat;
     match chat.ready().await?.call(call).await {
         Ok(reply) => Ok(events(reply, report)),
@@ -82,6 +86,7 @@ fn events(reply: ChatCompletionResponseStream, report: ReportHandle) -> Response
         }
         Err(error) => error_event(&error.to_string()),
     });
+
     let end = stream::once(async {
         match report.await.map(|report| report.outcome.clone()) {
             Some(TurnOutcome::Stored { seq, .. } | TurnOutcome::Duplicate { seq, .. }) => saved_event(seq.get()),
@@ -135,4 +140,74 @@ fn conversation(headers: &HeaderMap, name: &str) -> Result<ConversationId, Failu
         return Err(Failure::bad_request("missing header x-user"));
     }
     Ok(ConversationId::new(["server", user, name])?)
+}
+
+/// An error for the client of this server.
+#[derive(Debug)]
+struct Failure {
+    status: StatusCode,
+    message: String,
+    /// The time after which the call can succeed, if a rate was reached.
+    retry_after: Option<Duration>,
+}
+
+impl Failure {
+    fn bad_request(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, message: message.into(), retry_after: None }
+    }
+
+    /// Creates the failure of a store. It has only the error's kind: the error's text contains its causes, which
+    /// clients should not see.
+    fn store(error: &StoreError) -> Self {
+        let message = format!("the conversation's store failed: {}", error.kind());
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, message, retry_after: None }
+    }
+}
+
+impl From<ConversationIdError> for Failure {
+    fn from(error: ConversationIdError) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
+impl From<ExchangeIdError> for Failure {
+    fn from(error: ExchangeIdError) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::store(&error)
+    }
+}
+
+impl From<BoxError> for Failure {
+    fn from(error: BoxError) -> Self {
+        let mut retry_after = None;
+        let status = match error.downcast_ref::<HistoryError>() {
+            Some(HistoryError::Load(error)) => return Self::store(error),
+            Some(HistoryError::Input(_)) => StatusCode::BAD_REQUEST,
+            Some(HistoryError::Limit(exceeded)) => {
+                retry_after = exceeded.retry_after;
+                StatusCode::from_u16(exceeded.http_status()).unwrap_or(StatusCode::FORBIDDEN)
+            }
+            Some(HistoryError::QueueFull { .. } | HistoryError::QueueTimeout(_)) => StatusCode::TOO_MANY_REQUESTS,
+            Some(_) => StatusCode::SERVICE_UNAVAILABLE,
+            // The model failed.
+            None => StatusCode::BAD_GATEWAY,
+        };
+        Self { status, message: error.to_string(), retry_after }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(json!({ "error": self.message }))).into_response();
+        if let Some(after) = self.retry_after {
+            let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        response
+    }
 }

@@ -27,22 +27,18 @@
 //! Without `OPENAI_API_KEY` (or `ANTHROPIC_API_KEY`), a mock model in this process answers. It refuses what the
 //! provider refuses.
 
-mod agent;
-mod messages;
-mod mock;
 mod model;
 mod toolbox;
-mod typed;
 
 use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
 use examples::{HttpApi, HttpProvider, Provider, StoreUrl};
-use tower_chat_history::{BoxError, ConversationId, HistoryStore};
+use tower_chat_history::{BoxError, ConversationId, HistoryStore, HistoryStoreExt as _};
 
 use self::{
-    agent::{Agent, Ended, Input},
-    model::Model,
+    model::{Input, Model, Reply},
+    toolbox::Call,
 };
 
 /// Answer a question with the help of tools.
@@ -79,14 +75,15 @@ enum Via {
 async fn main() -> Result<ExitCode, BoxError> {
     let args = Args::parse();
     let store: Arc<dyn HistoryStore> = args.store.open().await?;
+
     let model = match args.via {
         Via::Typed => {
-            let provider = Provider::from_env(args.model, mock::replies()).await?;
+            let provider = Provider::from_env(args.model, toolbox::mock_replies()).await?;
             eprintln!("{}", provider.about);
             Model::typed(Arc::clone(&store), provider)
         }
         Via::Messages => {
-            let provider = HttpProvider::from_env(HttpApi::Messages, args.model, mock::replies()).await?;
+            let provider = HttpProvider::from_env(HttpApi::Messages, args.model, toolbox::mock_replies()).await?;
             eprintln!("{}", provider.about);
             Model::messages(Arc::clone(&store), provider)?
         }
@@ -94,6 +91,7 @@ async fn main() -> Result<ExitCode, BoxError> {
 
     let id = ConversationId::new(["tools", &args.conversation])?;
     let mut agent = Agent::new(store, model, id);
+
     let open = agent.open_calls().await?;
     let input = match (args.question, open.is_empty()) {
         // If tool calls are open, a new question abandons them: the layer sends a constant result for each.
@@ -107,14 +105,67 @@ async fn main() -> Result<ExitCode, BoxError> {
             return Ok(ExitCode::FAILURE);
         }
     };
+
     match agent.run(input, args.crash).await? {
-        Ended::Answered(text) => {
+        End::Answer(text) => {
             println!("{text}");
             Ok(ExitCode::SUCCESS)
         }
-        Ended::Crashed => {
+        End::Crash => {
             eprintln!("Exiting as if crashed, before running the tools.");
             Ok(ExitCode::FAILURE)
         }
+    }
+}
+
+/// The maximum number of model calls per question.
+const MAX_ROUNDS: usize = 8;
+
+/// The agent in one conversation.
+struct Agent {
+    model: Model,
+    store: Arc<dyn HistoryStore>,
+    id: ConversationId,
+}
+
+/// The end of a run.
+enum End {
+    Answer(String),
+    Crash,
+}
+
+impl Agent {
+    fn new(store: Arc<dyn HistoryStore>, model: Model, id: ConversationId) -> Self {
+        Self { model, store, id }
+    }
+
+    /// Returns the tool calls to which an earlier process has stored no result.
+    async fn open_calls(&self) -> Result<Vec<Call>, BoxError> {
+        let calls = self.store.conversation(&self.id).open_calls().await?;
+        let mut open = Vec::with_capacity(calls.len());
+        for call in calls {
+            open.push(Call { id: call.id().into(), name: call.name().into(), arguments: call.arguments().into() });
+        }
+        Ok(open)
+    }
+
+    /// Calls the model, runs the tools that it requests, and sends the results, until it answers.
+    async fn run(&mut self, mut input: Input, crash: bool) -> Result<End, BoxError> {
+        for _ in 0..MAX_ROUNDS {
+            let Reply { thinking, text, calls } = self.model.ask(&self.id, input).await?;
+            for thinking in thinking {
+                eprintln!("[thinking: {thinking}]");
+            }
+
+            if calls.is_empty() {
+                return Ok(End::Answer(text));
+            }
+            if crash {
+                return Ok(End::Crash);
+            }
+
+            input = Input::Results(toolbox::run_all(&calls).await);
+        }
+        Err(format!("the model still requests tools after {MAX_ROUNDS} rounds").into())
     }
 }

@@ -82,6 +82,7 @@ impl Args {
     pub(crate) fn from_command_line() -> Self {
         let matches = Self::command().get_matches();
         let args = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+
         if let Some(text) = args.conflict(&matches) {
             Self::command().error(ErrorKind::ArgumentConflict, text).exit();
         }
@@ -90,16 +91,22 @@ impl Args {
 
     /// Returns an error text if an option was given that does not exist in the chosen mode or strategy.
     fn conflict(&self, matches: &ArgMatches) -> Option<String> {
-        let given = |name: &&&str| matches.value_source(name) == Some(ValueSource::CommandLine);
         let (names, of) = match (self.mode, self.langchain.strategy) {
             (Mode::Fit, _) => (&LANGCHAIN[..], "--mode langchain"),
             (Mode::Langchain, Strategy::First) => (&LAST[..], "--strategy last"),
             (Mode::Langchain, Strategy::Last) => return None,
         };
-        names.iter().find(given).map(|name| format!("--{} can only be used with {of}", name.replace('_', "-")))
+
+        for name in names {
+            if matches.value_source(name) == Some(ValueSource::CommandLine) {
+                return Some(format!("--{} can only be used with {of}", name.replace('_', "-")));
+            }
+        }
+        None
     }
 }
 
+/// The options that only `--mode langchain` has, and those of them that only `--strategy last` has.
 const LANGCHAIN: [&str; 6] = ["strategy", "start_on", "end_on", "include_system", "allow_partial", "keep_pairs"];
 const LAST: [&str; 2] = ["start_on", "include_system"];
 

@@ -150,7 +150,7 @@ impl Case {
         let mut resent = log.transcript(from);
         if self.ingredients.has(Ingredient::TrimmedTranscripts) && self.rng.once_in(2) {
             for one in &mut resent {
-                let plain = *one.role() == Role::Assistant && one.tool_calls().is_empty() && !one.is_blank_reply();
+                let plain = *one.role() == Role::Assistant && one.tool_calls().is_empty() && !one.is_blank();
                 if plain && one.json() == Message::assistant(one.text()).json() {
                     *one = Message::assistant(one.text().trim());
                 }

@@ -127,7 +127,7 @@ fn read(json: &str) -> Checked {
     holds(message.json() == json.trim(), "a message is kept byte for byte", || shorten(&message))?;
     black_box((
         message.text().len(),
-        message.is_blank_reply(),
+        message.is_blank(),
         message.sendable().bytes(),
         message.with_text("x").map_or(0, |message| message.bytes()),
     ));

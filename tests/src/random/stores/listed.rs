@@ -110,7 +110,7 @@ impl Case {
         let count = self.store().count(&under).await.map_err(|error| unexpected("a count", &error))?;
         same("a count", &count.total(), &expected)?;
         if bars {
-            self.store().bar(&under).await.map_err(|error| unexpected("a bar", &error))?;
+            self.store().bar(&under).await.map_err(|error| unexpected("the record of an erasure", &error))?;
             self.bar(&under);
         }
         if self.rng.once_in(3) {

@@ -43,7 +43,7 @@ async fn an_empty_reply(storage: Storage) {
         assert_eq!(log(&storage.store, &id).await, ["user: u0", "assistant: ", "user: u1", "assistant: a1"]);
         let stored = exchanges(&storage.store, &id).await;
         assert_eq!(stored[0].exchange.finish_reason.as_deref(), Some("stop"));
-        assert!(stored[0].exchange.messages[1].is_blank_reply());
+        assert!(stored[0].exchange.messages[1].is_blank());
     }
 }
 

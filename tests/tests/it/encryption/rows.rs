@@ -93,7 +93,7 @@ async fn fill(store: &Store, id: &ConversationId) {
     second.recalled = Some(Recalled::new("r", vec![Citation::new(Seq::FIRST, 0..1)]));
     let digests = PromptDigests::new(Digest::of(b"a"), Digest::of(b"b"));
     let provenance = Provenance::new(1, Positions::default(), digests, Origin::unknown());
-    second.provenance = Some(Box::new(provenance));
+    second.provenance = Some(provenance);
     append(second).await.unwrap();
     let mut cut = Cut::window_from(Seq::new(1));
     cut.set_summary(Summary::new("s"), Seq::new(1));

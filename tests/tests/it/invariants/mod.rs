@@ -1,4 +1,4 @@
-//! The invariants of `DESIGN.md`, over every store and in the typed integration, with a module for each.
+//! The invariants of `ARCHITECTURE.md`, over every store and in the typed integration, with a module for each.
 //! Invariant 12 is tested in `telemetry`, where exported data can be read.
 
 mod atomic;

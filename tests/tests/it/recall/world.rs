@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 use tests::Storage;
 use tower_chat_history::{
     CachedStore, ConversationId, Exchange, HistoryStore, HistoryStoreExt as _, MemoryStore, Message, RoutedStore,
-    recall::{Analyzer, Ask, Found, Language, LogSearch, SearchTool, Searched},
+    recall::{Analyzer, Ask, Findings, Language, LogSearch, SearchAnswer, SearchTool},
     store::{Append, Citation, Derived, Expect, PruneTo, Revision, Seq},
 };
 
@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    async fn found(&self, search: &LogSearch, revision: Revision, question: Question<'_>) -> Option<Found> {
+    async fn found(&self, search: &LogSearch, revision: Revision, question: Question<'_>) -> Option<Findings> {
         let ask = Ask {
             conversation: &self.id,
             revision: Some(revision),
@@ -83,8 +83,8 @@ impl World {
             cost: &|message| message.bytes() as u64 / 4,
         };
         match search.search(ask).await.unwrap() {
-            Searched::Found(found) => Some(found),
-            Searched::Nothing => None,
+            SearchAnswer::Found(found) => Some(found),
+            SearchAnswer::Nothing => None,
             other => panic!("{question:?}: {other:?}"),
         }
     }
@@ -148,7 +148,7 @@ struct Question<'a> {
 }
 
 /// Returns the message that is shown, as JSON.
-fn bytes(found: &Found) -> Option<&str> {
+fn bytes(found: &Findings) -> Option<&str> {
     found.recalled.as_ref().map(|recalled| recalled.message.json())
 }
 

@@ -45,8 +45,13 @@ impl Dump {
         let connection = redis::Client::open(url)?.get_connection_with_timeout(PATIENCE)?;
         connection.set_read_timeout(Some(PATIENCE))?;
         connection.set_write_timeout(Some(PATIENCE))?;
-        let (prefix, line) = (prefix.as_bytes().to_vec(), io::Cursor::default());
-        Ok(Self { connection, prefix, scan: Some(0), keys: VecDeque::new(), line })
+        Ok(Self {
+            connection,
+            prefix: prefix.as_bytes().to_vec(),
+            scan: Some(0),
+            keys: VecDeque::new(),
+            line: io::Cursor::default(),
+        })
     }
 
     /// Returns the next line with its line break, or `None` at the end.
@@ -61,6 +66,7 @@ impl Dump {
                 self.keys = keys.into();
                 continue;
             };
+
             let values: Vec<Vec<u8>> = redis::cmd("LRANGE").arg(&key).arg(0).arg(-1).query(&mut self.connection)?;
             // A list that has expired since the scan is empty.
             if !values.is_empty() {

@@ -19,13 +19,11 @@ use tower_chat_history::transfer::{
 };
 use tower_chat_history_core::{Erase, Prefix};
 
-use super::write_json;
 use crate::{
     args::{Format, Import},
-    outcome::{Failure, Outcome},
-    progress::Progress,
+    outcome::{Failure, Outcome, write_json},
     store::StoreUrl,
-    terminal::{count, escaped},
+    terminal::{Progress, count, escaped},
 };
 
 /// The number of bytes that are read at once.
@@ -45,6 +43,7 @@ pub(crate) async fn run(store: Arc<dyn Erase>, args: Import, out: &mut (dyn Writ
         }
         format => foreign(&*store, format, &args).await?,
     };
+
     if args.json {
         write_json(out, &report)?;
     } else {
@@ -57,16 +56,9 @@ pub(crate) async fn run(store: Arc<dyn Erase>, args: Import, out: &mut (dyn Writ
 }
 
 async fn read(mut importer: Importer, path: Option<&Path>) -> Result<ImportReport, Failure> {
-    let what = path.map_or_else(|| "standard input".into(), |path| path.display().to_string());
-    let failed = |error| Failure::file(&what, error);
-    let (mut input, progress): (Box<dyn Read + Send>, Progress) = match path {
-        Some(path) => {
-            let file = File::open(path).map_err(failed)?;
-            let total = file.metadata().map_err(failed)?.len();
-            (Box::new(file), Progress::bar(total))
-        }
-        None => (Box::new(io::stdin()), Progress::spinner()),
-    };
+    let what = name_of(path);
+    let (mut input, progress) = open(path).map_err(|error| Failure::file(&what, error))?;
+
     let mut piece = vec![0; PIECE];
     let mut read = 0;
     loop {
@@ -74,8 +66,9 @@ async fn read(mut importer: Importer, path: Option<&Path>) -> Result<ImportRepor
             Ok(0) => return Ok(importer.finish().await?),
             Ok(len) => len,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(Failure::file(&what, error)),
         };
+
         importer.feed(&piece[..len]).await?;
         read += len as u64;
         progress.set(read);
@@ -83,45 +76,36 @@ async fn read(mut importer: Importer, path: Option<&Path>) -> Result<ImportRepor
     }
 }
 
+/// Opens the file or the standard input, with its progress.
+fn open(path: Option<&Path>) -> io::Result<(Box<dyn Read + Send>, Progress)> {
+    let Some(path) = path else { return Ok((Box::new(io::stdin()), Progress::spinner())) };
+    let file = File::open(path)?;
+    let progress = Progress::bar(file.metadata()?.len());
+    Ok((Box::new(file), progress))
+}
+
+/// Returns the name of the input, for errors.
+fn name_of(path: Option<&Path>) -> String {
+    path.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string())
+}
+
 type Conversations = Box<dyn Iterator<Item = Result<ForeignConversation, ForeignError>> + Send>;
 
 /// Imports a file of another format.
 async fn foreign(store: &dyn Erase, format: Format, args: &Import) -> Result<ImportReport, Failure> {
     let path = args.input.as_deref();
-    let server = server(format, path);
-    if server.is_none() && format == Format::LangchainRedis && path.is_some_and(is_like_a_url) {
-        return Err(Failure::file("FILE", io::Error::other("expected the name of a file, or redis://…")));
-    }
-    let what = match path {
-        // A URL may contain a password.
-        _ if server.is_some() => "the Redis server".into(),
-        Some(path) => path.display().to_string(),
-        None => "standard input".into(),
-    };
-    let unread = |error: ForeignError| Failure::file(&what, io::Error::other(error));
-    let text = || -> Result<Box<dyn BufRead + Send>, Failure> {
-        match path {
-            Some(path) => Ok(Box::new(BufReader::new(File::open(path).map_err(|error| Failure::file(&what, error))?))),
-            None => Ok(Box::new(BufReader::new(io::stdin()))),
+    let conversations: Conversations = match server(format, path) {
+        Some(url) => {
+            // A URL may contain a password, so the error does not show it.
+            let dump = dump(&url, &args.keys).map_err(|error| Failure::file("the Redis server", error))?;
+            Box::new(LangChainRedis::new(BufReader::new(dump)))
         }
+        None if format == Format::LangchainRedis && path.is_some_and(is_like_a_url) => {
+            return Err(Failure::file("FILE", io::Error::other("expected the name of a file, or redis://…")));
+        }
+        None => conversations(format, path)?,
     };
-    let file = || path.ok_or_else(|| Failure::file("--from", io::Error::other("this format needs the name of a file")));
-    let conversations: Conversations = match format {
-        Format::LangchainSqlite => Box::new(LangChainSqlite::open(file()?).map_err(unread)?),
-        Format::LanggraphSqlite => Box::new(LangGraphSqlite::open(file()?).map_err(unread)?),
-        Format::AgentsSqlite => Box::new(AgentsSqlite::open(file()?).map_err(unread)?),
-        Format::LangchainRedis => match server {
-            Some(url) => {
-                let dump = dump(&url, &args.keys).map_err(|error| Failure::file(&what, error))?;
-                Box::new(LangChainRedis::new(BufReader::new(dump)))
-            }
-            None => Box::new(LangChainRedis::new(text()?)),
-        },
-        Format::Assistants => Box::new(AssistantsThreads::new(text()?)),
-        Format::ChatMl => Box::new(ChatMl::new(text()?)),
-        Format::ChatMlText => Box::new(ChatMlText::new(text()?)),
-        Format::Export | Format::ShareGpt => Box::new(ShareGpt::new(text()?)),
-    };
+
     let progress = Progress::spinner();
     let mut read = 0;
     let conversations = conversations.inspect(|_| {
@@ -131,6 +115,42 @@ async fn foreign(store: &dyn Erase, format: Format, args: &Import) -> Result<Imp
     let under = args.into.clone().unwrap_or(Prefix::all());
     let options = ForeignOptions::new(under).separator(args.separator.clone());
     Ok(import_foreign(store, conversations, &options).await?)
+}
+
+/// Opens a file of another format.
+fn conversations(format: Format, path: Option<&Path>) -> Result<Conversations, Failure> {
+    Ok(match format {
+        Format::LangchainSqlite => database(path, LangChainSqlite::open)?,
+        Format::LanggraphSqlite => database(path, LangGraphSqlite::open)?,
+        Format::AgentsSqlite => database(path, AgentsSqlite::open)?,
+        Format::LangchainRedis => Box::new(LangChainRedis::new(text(path)?)),
+        Format::Assistants => Box::new(AssistantsThreads::new(text(path)?)),
+        Format::ChatMl => Box::new(ChatMl::new(text(path)?)),
+        Format::ChatMlText => Box::new(ChatMlText::new(text(path)?)),
+        Format::Export | Format::ShareGpt => Box::new(ShareGpt::new(text(path)?)),
+    })
+}
+
+fn text(path: Option<&Path>) -> Result<Box<dyn BufRead + Send>, Failure> {
+    let Some(path) = path else { return Ok(Box::new(BufReader::new(io::stdin()))) };
+    let file = File::open(path).map_err(|error| Failure::file(&name_of(Some(path)), error))?;
+    Ok(Box::new(BufReader::new(file)))
+}
+
+fn database<'p, I>(
+    path: Option<&'p Path>,
+    open: fn(&'p Path) -> Result<I, ForeignError>,
+) -> Result<Conversations, Failure>
+where
+    I: Iterator<Item = Result<ForeignConversation, ForeignError>> + Send + 'static,
+{
+    let Some(path) = path else {
+        return Err(Failure::file("--from", io::Error::other("this format needs the name of a file")));
+    };
+    match open(path) {
+        Ok(conversations) => Ok(Box::new(conversations)),
+        Err(error) => Err(Failure::file(&name_of(Some(path)), io::Error::other(error))),
+    }
 }
 
 /// Returns `true` if the argument may be a mistyped URL. An error must not show it, because it may contain a password.

@@ -135,7 +135,7 @@ impl ExchangeRecords<'_> {
         let mut exchange = read(self.exchange, EXCHANGES)?;
         let recalled = self.recalled.map(|recalled| read(recalled, RECALLED)).transpose()?;
         exchange.recalled = recalled.map(|recalled| recalled.in_dialect(&exchange.dialect)).transpose()?;
-        exchange.provenance = self.provenance.map(Provenance::decode).transpose()?.map(Box::new);
+        exchange.provenance = self.provenance.map(Provenance::decode).transpose()?;
         exchange.share_counts();
         Ok(exchange)
     }

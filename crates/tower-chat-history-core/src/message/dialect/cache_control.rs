@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::LazyLock};
 
-use memchr::memmem::{self, Finder};
+use memchr::memmem::Finder;
 
 use crate::json::{self, Object};
 
@@ -12,6 +12,9 @@ pub(super) const NAME: &str = "cache_control";
 /// Finds the name in a text. Nearly all messages do not have it.
 static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME));
 
+/// Finds the beginning of the escapes of ASCII.
+static ESCAPES: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br"\u00"));
+
 /// Returns `false` only if JSON has no member of this name. `true` may be wrong.
 pub(super) fn may_have_some(json: &str) -> bool {
     FINDER.find(json.as_bytes()).is_some() || has_escaped_letters(json.as_bytes())
@@ -20,7 +23,7 @@ pub(super) fn may_have_some(json: &str) -> bool {
 /// Returns `true` if JSON has an escape from `\u0050` to `\u007f`. Every character of the name is in this range. Hardly
 /// any JSON has such an escape.
 fn has_escaped_letters(json: &[u8]) -> bool {
-    memmem::find_iter(json, br"\u00").any(|at| matches!(json.get(at + 4), Some(b'5'..=b'7')))
+    ESCAPES.find_iter(json).any(|at| matches!(json.get(at + 4), Some(b'5'..=b'7')))
 }
 
 /// Returns the JSON without the members named `cache_control` in the objects at the first `levels` levels. Deeper

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 
 use crate::{
+    digest::Digest,
     json,
     memory::{block, shared},
     message::{Message, Role},
@@ -48,6 +49,18 @@ pub struct Index {
     /// `false` only if a message of Anthropic's Messages API has no mark for the cache. Other dialects do not
     /// read it.
     pub(crate) may_have_cache_marks: bool,
+    pub(crate) digest: KnownDigest,
+}
+
+/// The [digest](Message::digest) of a message, as far as the one pass of its dialect has read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum KnownDigest {
+    /// The dialect reads the message again if the digest is needed.
+    #[default]
+    Unknown,
+    /// It is that of the whole JSON, which has no mark for the cache.
+    OfJson,
+    Read(Digest),
 }
 
 /// When a message closes the calls that are open before it. A closed call gets a [constant
@@ -132,6 +145,7 @@ impl Index {
             part_kinds: None,
             chat: ChatFields::default(),
             may_have_cache_marks: false,
+            digest: KnownDigest::Unknown,
         }
     }
 

@@ -1,4 +1,14 @@
 //! Dialects: the message formats of providers.
+//!
+//! # Decisions
+//!
+//! - **The log is never translated.** Translations lose fields that providers require, such as signatures. Each dialect
+//!   reads an index from its messages, and the planner reads only the index. A store keeps messages of dialects that it
+//!   doesn't know.
+//! - **One dialect reads the fields that providers add to chat completions.** DeepSeek, Gemini, OpenRouter and LiteLLM
+//!   add such fields. With a dialect for each, a conversation could not change its provider.
+//! - **Other formats are refused as chat completions.** The chat dialect can't find their calls and results, so a trim
+//!   could separate them.
 
 mod anthropic;
 mod cache_control;
@@ -20,6 +30,7 @@ pub use self::{
 };
 pub(crate) use self::{
     chat::{plain_index, plain_index_at_start, plain_json, sound_calls, tool_index, tool_json},
+    index::KnownDigest,
     statement::Place,
 };
 use super::{Message, MessageError, Role};

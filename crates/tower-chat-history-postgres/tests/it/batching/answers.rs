@@ -154,7 +154,7 @@ async fn recalled_messages_and_provenances_are_appended_and_loaded_in_batches() 
             let cited = vec![Citation::new(Seq::new(number as u64), 0..1)];
             exchange.recalled = (number % 3 > 0).then(|| Recalled::new(format!("{number} \u{0}"), cited));
             exchange.provenance = (number % 2 > 0).then(|| {
-                let mut provenance = Box::<Provenance>::default();
+                let mut provenance = Provenance::default();
                 provenance.origin = Origin::unknown().provider(format!("{number} \u{0}"));
                 provenance
             });

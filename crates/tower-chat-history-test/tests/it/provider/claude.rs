@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tower_chat_history_test::{
     ChatProvider::{self, LiteLlm, OpenRouter},
-    Refused, Reply,
+    RefusalReason, Reply,
 };
 
 use super::{Chat, check, foreign, result, user};
@@ -57,15 +57,15 @@ fn upstream(provider: ChatProvider, (status, body): (u16, Value)) -> String {
 }
 
 /// Sends changed messages, which are refused. Returns the reason and the message of Anthropic's error.
-async fn refused(chat: &Chat, provider: ChatProvider, messages: &[Value]) -> (Refused, String) {
+async fn refused(chat: &Chat, provider: ChatProvider, messages: &[Value]) -> (RefusalReason, String) {
     let refusal = provider.check(&chat.body(messages)).unwrap_err();
     let message = upstream(provider, chat.send(messages).await.unwrap_err());
     assert_eq!(message, refusal.to_string());
     (refusal.reason().clone(), message)
 }
 
-fn bound(position: usize, at: &str) -> (Refused, String) {
-    (Refused::OtherConversation { position, block: 0 }, format!("{at}: {BOUND}"))
+fn bound(position: usize, at: &str) -> (RefusalReason, String) {
+    (RefusalReason::OtherConversation { position, block: 0 }, format!("{at}: {BOUND}"))
 }
 
 #[tokio::test]
@@ -155,13 +155,13 @@ async fn an_open_round_needs_its_thinking() {
         let mut chat = conversation(provider).await;
         chat.messages[7].as_object_mut().unwrap().remove(field);
         let (reason, message) = refused(&chat, provider, &chat.messages).await;
-        assert_eq!(reason, Refused::MissingThinking { position: 7 });
+        assert_eq!(reason, RefusalReason::MissingThinking { position: 7 });
         let start = "messages.5.content.0.type: Expected `thinking` or `redacted_thinking`, but found `text`.";
         assert!(message.starts_with(start), "{message}");
         chat.messages.extend([json!({ "role": "assistant", "content": "There." }), user("And now?")]);
         assert!(chat.send(&chat.messages).await.is_ok(), "in an earlier turn, it may be missing");
         let foreign = [user("u"), foreign(&["x"]), result("x")];
-        assert_eq!(check(provider, &foreign), Err(Refused::MissingThinking { position: 1 }));
+        assert_eq!(check(provider, &foreign), Err(RefusalReason::MissingThinking { position: 1 }));
         let message = provider.check(&chat.body(&foreign)).unwrap_err().to_string();
         assert!(message.contains("but found `tool_use`"), "{message}");
         assert!(chat.send(&foreign).await.is_ok(), "the mock did not make these calls");
@@ -186,8 +186,9 @@ async fn changed_and_moved_thinking_is_refused() {
     for (provider, field) in BOTH {
         let chat = conversation(provider).await;
         let text = if provider == OpenRouter { "text" } else { "thinking" };
-        let invalid =
-            |position, at: &str| (Refused::InvalidThinking { position, block: 0 }, format!("messages.{at}: {INVALID}"));
+        let invalid = |position, at: &str| {
+            (RefusalReason::InvalidThinking { position, block: 0 }, format!("messages.{at}: {INVALID}"))
+        };
         let mut changed = chat.messages.clone();
         changed[2][field][0][text] = "another greeting".into();
         assert_eq!(refused(&chat, provider, &changed).await, invalid(2, "1.content.0"));
@@ -206,6 +207,6 @@ async fn changed_and_moved_thinking_is_refused() {
         let mut swapped = chat.messages.clone();
         swapped[4][field].as_array_mut().unwrap().reverse();
         let (reason, _) = refused(&chat, provider, &swapped).await;
-        assert_eq!(reason, Refused::OtherConversation { position: 4, block: 0 });
+        assert_eq!(reason, RefusalReason::OtherConversation { position: 4, block: 0 });
     }
 }

@@ -1,7 +1,7 @@
 //! DeepSeek: `reasoning_content` of tool calls.
 
 use serde_json::{Value, json};
-use tower_chat_history_test::{ChatProvider::DeepSeek, Refused, Reply};
+use tower_chat_history_test::{ChatProvider::DeepSeek, RefusalReason, Reply};
 
 use super::{Chat, check, error, fold, foreign, result, user};
 
@@ -46,7 +46,7 @@ async fn calls_without_reasoning_are_refused_in_all_later_requests() {
         let refused = (400, json!({ "error": error }));
         assert_eq!(chat.send(&changed).await, Err(refused.clone()));
         assert_eq!(super::error(DeepSeek, &changed), refused);
-        assert_eq!(check(DeepSeek, &changed), Err(Refused::MissingReasoning { position }));
+        assert_eq!(check(DeepSeek, &changed), Err(RefusalReason::MissingReasoning { position }));
         changed[position]["reasoning_content"] = Value::Null;
         assert!(chat.send(&changed).await.is_err(), "null is not a text");
         changed[position]["reasoning_content"] = "".into();
@@ -66,7 +66,7 @@ async fn reasoning_of_replies_without_calls_may_be_left_out() {
 async fn a_mock_accepts_calls_that_it_did_not_make() {
     let chat = Chat::start(DeepSeek, [Reply::text("a")]).await;
     let messages = [user("u"), foreign(&["x"]), result("x")];
-    assert_eq!(check(DeepSeek, &messages), Err(Refused::MissingReasoning { position: 1 }));
+    assert_eq!(check(DeepSeek, &messages), Err(RefusalReason::MissingReasoning { position: 1 }));
     assert!(chat.send(&messages).await.is_ok());
 }
 

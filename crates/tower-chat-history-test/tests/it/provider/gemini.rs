@@ -1,7 +1,7 @@
 //! Gemini: signatures of calls.
 
 use serde_json::{Value, json};
-use tower_chat_history_test::{ChatProvider::Gemini, Refused, Reply};
+use tower_chat_history_test::{ChatProvider::Gemini, RefusalReason, Reply};
 
 use super::{Chat, check, error, fold, foreign, result, user};
 
@@ -60,7 +60,7 @@ async fn calls_of_the_current_turn_without_signature_are_refused() {
         let mut changed = chat.messages.clone();
         call(&mut changed, position, 0).as_object_mut().unwrap().remove("extra_content");
         assert_eq!(chat.send(&changed).await, Err(missing("look", content)));
-        assert_eq!(check(Gemini, &changed), Err(Refused::MissingSignature { position }));
+        assert_eq!(check(Gemini, &changed), Err(RefusalReason::MissingSignature { position }));
         changed.extend([json!({ "role": "assistant", "content": "There." }), user("And now?")]);
         assert_eq!(check(Gemini, &changed), Ok(()), "in an earlier turn, it may be missing");
         assert!(chat.send(&changed).await.is_ok());
@@ -72,7 +72,7 @@ async fn changed_signatures_are_refused() {
     let mut chat = conversation().await;
     call(&mut chat.messages, 5, 0)["extra_content"]["google"]["thought_signature"] = "x".into();
     assert_eq!(chat.send(&chat.messages).await, Err(refused("Corrupted thought signature.")));
-    assert_eq!(check(Gemini, &chat.messages), Err(Refused::InvalidSignature { position: 5, call: 0 }));
+    assert_eq!(check(Gemini, &chat.messages), Err(RefusalReason::InvalidSignature { position: 5, call: 0 }));
 }
 
 #[tokio::test]
@@ -86,11 +86,11 @@ async fn moved_signatures_are_refused() {
     let mut swapped = chat.messages.clone();
     call(&mut swapped, 2, 0)["extra_content"] = of_second_step;
     call(&mut swapped, 5, 0)["extra_content"] = of_first.clone();
-    assert_eq!(check(Gemini, &swapped), Err(Refused::InvalidSignature { position: 2, call: 0 }));
+    assert_eq!(check(Gemini, &swapped), Err(RefusalReason::InvalidSignature { position: 2, call: 0 }));
     let mut copied = chat.messages.clone();
     call(&mut copied, 2, 0)["extra_content"] = of_first.clone();
     call(&mut copied, 2, 1)["extra_content"] = of_first;
-    assert_eq!(check(Gemini, &copied), Err(Refused::InvalidSignature { position: 2, call: 1 }));
+    assert_eq!(check(Gemini, &copied), Err(RefusalReason::InvalidSignature { position: 2, call: 1 }));
 }
 
 #[tokio::test]

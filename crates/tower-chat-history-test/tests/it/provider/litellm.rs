@@ -1,7 +1,7 @@
 //! LiteLLM: `thinking_blocks`, whole and in fragments.
 
 use serde_json::{Value, json};
-use tower_chat_history_test::{ChatProvider::LiteLlm, Refused, Reply};
+use tower_chat_history_test::{ChatProvider::LiteLlm, RefusalReason, Reply};
 
 use super::{Chat, check, fold, user};
 
@@ -45,7 +45,7 @@ async fn fragments_that_are_not_joined_are_refused() {
     let events = chat.stream(&[user("Hi!")]).await;
     let blocks: Value = events.iter().filter_map(|event| event["delta"]["thinking_blocks"].get(0)).cloned().collect();
     let reply = json!({ "role": "assistant", "content": "Hello.", "thinking_blocks": blocks });
-    let refused = Refused::InvalidThinking { position: 1, block: 0 };
+    let refused = RefusalReason::InvalidThinking { position: 1, block: 0 };
     assert_eq!(check(LiteLlm, &[user("Hi!"), reply, user("Bye.")]), Err(refused));
 }
 
@@ -54,6 +54,6 @@ async fn redacted_blocks_are_checked_too() {
     let chat = Chat::start(LiteLlm, replies()).await;
     let mut reply = chat.send(&[user("Hi!")]).await.unwrap();
     reply["thinking_blocks"][1]["data"] = "x".into();
-    let refused = Refused::InvalidThinking { position: 1, block: 1 };
+    let refused = RefusalReason::InvalidThinking { position: 1, block: 1 };
     assert_eq!(check(LiteLlm, &[user("Hi!"), reply, user("Bye.")]), Err(refused));
 }

@@ -12,7 +12,7 @@ mod rules;
 mod typed;
 
 use serde_json::{Value, json};
-use tower_chat_history_test::{ApiFailure, ChatProvider, MockServer, Refused, Replies, Reply};
+use tower_chat_history_test::{ApiFailure, ChatProvider, MockServer, RefusalReason, Replies, Reply};
 
 use crate::wire::exchange;
 
@@ -85,7 +85,7 @@ fn foreign(calls: &[&str]) -> Value {
 }
 
 /// Checks messages without a server.
-fn check(provider: ChatProvider, messages: &[Value]) -> Result<(), Refused> {
+fn check(provider: ChatProvider, messages: &[Value]) -> Result<(), RefusalReason> {
     provider.check(&json!({ "messages": messages }).to_string()).map_err(|refusal| refusal.reason().clone())
 }
 

@@ -1,7 +1,7 @@
 //! OpenRouter: `reasoning_details`, whole and in fragments.
 
 use serde_json::{Value, json};
-use tower_chat_history_test::{ChatProvider::OpenRouter, Refused, Reply};
+use tower_chat_history_test::{ChatProvider::OpenRouter, RefusalReason, Reply};
 
 use super::{Chat, check, fold, user};
 
@@ -48,7 +48,7 @@ async fn fragments_that_are_not_joined_are_refused() {
     let details: Value =
         events.iter().filter_map(|event| event["delta"]["reasoning_details"].get(0)).cloned().collect();
     let reply = json!({ "role": "assistant", "content": "Hello.", "reasoning_details": details });
-    let refused = Refused::InvalidThinking { position: 1, block: 0 };
+    let refused = RefusalReason::InvalidThinking { position: 1, block: 0 };
     assert_eq!(check(OpenRouter, &[user("Hi!"), reply, user("Bye.")]), Err(refused));
 }
 

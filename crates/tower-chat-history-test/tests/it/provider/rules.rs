@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use tower_chat_history_test::{
-    ApiFailure, ChatProvider, ChatProvider::*, MockServer, Refused, Replies, Reply, RuleViolation, check_chat_rules,
+    ApiFailure, ChatProvider, ChatProvider::*, MockServer, RefusalReason, Replies, Reply, RuleViolation,
+    check_chat_rules,
 };
 
 use super::{CHAT, Chat, check, error, exchange, foreign, result, user};
@@ -27,7 +28,7 @@ fn openai_is_the_default_and_has_only_the_chat_rules() {
     let violation = RuleViolation::OrphanResult { position: 1, id: "x".into() };
     let failure: ApiFailure = violation.clone().into();
     assert_eq!(error(OpenAi, &orphan), (400, failure.to_json()));
-    assert_eq!(check(OpenAi, &orphan), Err(Refused::ChatRules(violation)));
+    assert_eq!(check(OpenAi, &orphan), Err(RefusalReason::ChatRules(violation)));
     assert_eq!(check(OpenAi, &[user("u"), foreign(&["x"]), result("x")]), Ok(()));
 }
 
@@ -38,14 +39,14 @@ fn only_openai_refuses_long_ids_and_ids_that_repeat_in_a_message() {
         { "id": long, "type": "function", "function": { "name": "look", "arguments": "{}" } } ] });
     let round = [user("u"), message, result(&long)];
     let violation = RuleViolation::LongCallId { position: 1, call: 0, length: 65 };
-    assert_eq!(check(OpenAi, &round), Err(Refused::ChatRules(violation.clone())));
+    assert_eq!(check(OpenAi, &round), Err(RefusalReason::ChatRules(violation.clone())));
     assert_eq!(error(OpenAi, &round), (400, ApiFailure::from(violation).to_json()));
     assert_eq!(error(OpenAi, &round).1["error"]["code"], "string_above_max_length");
     assert_eq!(check(DeepSeek, &round), Ok(()));
 
     let mut twice = [user("u"), foreign(&["x", "x"]), result("x"), result("x")];
     let violation = RuleViolation::RepeatedResult { position: 3, first: 2, id: "x".into() };
-    assert_eq!(check(OpenAi, &twice), Err(Refused::ChatRules(violation)));
+    assert_eq!(check(OpenAi, &twice), Err(RefusalReason::ChatRules(violation)));
     let text = "Invalid parameter: Duplicate value for 'tool_call_id' of 'x', in messages[2] and messages[3].";
     assert_eq!(self::message(&error(OpenAi, &twice).1), text);
     assert_eq!(error(OpenAi, &twice).1["error"]["param"], "messages.[3].tool_call_id");
@@ -94,7 +95,7 @@ async fn every_server_refuses_every_violation_with_status_400() {
                 messages.iter().map(|m| tower_chat_history_core::Message::from_json(m.to_string()).unwrap()).collect();
             let violation = check_chat_rules(&parsed).unwrap_err();
             assert_eq!(chat.send(&messages).await, Err(error(provider, &messages)));
-            assert_eq!(check(provider, &messages), Err(Refused::ChatRules(violation)));
+            assert_eq!(check(provider, &messages), Err(RefusalReason::ChatRules(violation)));
         }
     }
 }
@@ -104,7 +105,7 @@ fn bodies_that_cannot_be_read_are_refused() {
     for provider in ALL {
         for body in ["", "{}", r#"{"messages":[1]}"#, r#"{"messages":"x"}"#] {
             let refusal = provider.check(body).unwrap_err();
-            assert_eq!((refusal.reason(), refusal.provider()), (&Refused::Unreadable, provider));
+            assert_eq!((refusal.reason(), refusal.provider()), (&RefusalReason::Unreadable, provider));
             assert_eq!(ApiFailure::from(refusal).status(), 400);
         }
     }

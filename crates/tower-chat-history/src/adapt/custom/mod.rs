@@ -65,7 +65,7 @@ use tower_chat_history_core::{Message, nested};
 pub use self::closures::{AllMessages, Fill, Folds, IntoInput, Parts, Shape, TryFill, Whole};
 use self::closures::{OwnFormat, own_format};
 use super::{
-    AdaptRequest, CallFacts, Draft, JsonRequestError, ModelRequest, OpenRequest, Prompt, Read, ReadResponse,
+    AdaptRequest, CallFacts, Draft, JsonRequestError, ModelRequest, OpenedRequest, Prompt, ReadResponse, Reading,
     extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
 };
 use crate::{
@@ -259,10 +259,10 @@ where
     type Request = S::Request;
     type Draft = CustomDraft<R, S>;
 
-    async fn open(&self, call: X::Call) -> Result<OpenRequest<CustomDraft<R, S>, S::Request>, BoxError> {
+    async fn open(&self, call: X::Call) -> Result<OpenedRequest<CustomDraft<R, S>, S::Request>, BoxError> {
         let (scope, mut request) = self.extract.extract(call)?;
         let CallScope::Conversation(id, options) = scope else {
-            return Ok(OpenRequest::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
+            return Ok(OpenedRequest::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
         };
 
         let any: &mut dyn Any = &mut request;
@@ -279,7 +279,7 @@ where
         turn.request = self.info.as_ref().map(|info| info(&request)).unwrap_or_default();
         turn.request.head.extend(split.head);
         turn.request.max_output_is_fixed = true;
-        Ok(OpenRequest::Turn(turn, CustomDraft { request, resent, shape: self.shape.clone() }))
+        Ok(OpenedRequest::Turn(turn, CustomDraft { request, resent, shape: self.shape.clone() }))
     }
 }
 
@@ -318,9 +318,9 @@ where
         response
     }
 
-    fn read(&self, response: Res, _: CallFacts) -> impl Future<Output = Result<Read<Res>, BoxError>> + Send {
+    fn read(&self, response: Res, _: CallFacts) -> impl Future<Output = Result<Reading<Res>, BoxError>> + Send {
         let reply = own_format((self.reply.0)(&response).into());
-        future::ready(Ok(Read::whole(response, reply)))
+        future::ready(Ok(Reading::whole(response, reply)))
     }
 }
 
@@ -341,9 +341,9 @@ where
         &self,
         response: BoxStream<'static, Result<T, E>>,
         call: CallFacts,
-    ) -> impl Future<Output = Result<Read<Self::Response>, BoxError>> + Send {
+    ) -> impl Future<Output = Result<Reading<Self::Response>, BoxError>> + Send {
         let fold = OwnFormat((self.reply.0)(call.choices));
-        future::ready(Ok(Read::stream(response, fold, E::from, |recorded| recorded.boxed())))
+        future::ready(Ok(Reading::stream(response, fold, E::from, |recorded| recorded.boxed())))
     }
 }
 

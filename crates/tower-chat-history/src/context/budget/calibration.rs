@@ -3,6 +3,10 @@
 //! Each conversation has its own correction. A correction that several conversations share would let one tenant, who
 //! chooses the texts of a conversation and sometimes also the provider that reports the usage, change the prompts of
 //! others. Its gain would be small: it would apply only to a conversation's first call, before the first report.
+//!
+//! # Decisions
+//!
+//! - **A correction never refuses a call**, because no later report could then correct it.
 
 use std::{
     fmt,
@@ -12,60 +16,55 @@ use std::{
 use quick_cache::sync::Cache;
 use tower_chat_history_core::{ConversationId, Digest, Positions};
 
-#[doc(hidden)]
 /// The corrections, for each conversation, model and counter.
 ///
 /// A conversation's correction depends only on its own reports. Its key is a hash with a random key, so that no caller
 /// can construct an id that has the entry of another conversation. By chance, a new conversation has one of the entries
 /// with a probability of 2⁻⁴⁸ at most. Entries that were not used recently are evicted.
-pub struct Calibration {
+pub(crate) struct Calibration {
     entries: Cache<CalibrationKey, Entry>,
     key: RandomState,
 }
 
-#[doc(hidden)]
 /// The conversation, model and counter that a correction belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CalibrationKey(u64);
+pub(crate) struct CalibrationKey(u64);
 
-#[doc(hidden)]
 /// The beginning of a prompt: while it stays the same, each prompt begins with the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PromptStart {
+pub(crate) struct PromptStart {
     /// The positions of the cut.
-    pub positions: Positions,
+    pub(crate) positions: Positions,
     /// The [digest](crate::context::RequestInfo::digest) of head, tools and response format.
-    pub request: Digest,
+    pub(crate) request: Digest,
 }
 
-#[doc(hidden)]
 /// A provider's report about a prompt.
 #[derive(Clone, Copy, Debug)]
-pub struct UsageReport {
+pub(crate) struct UsageReport {
     /// The tokens of the prompt by the call's counter.
-    pub counted: u64,
+    pub(crate) counted: u64,
     /// The tokens of the prompt by the provider.
-    pub reported: u64,
+    pub(crate) reported: u64,
     /// True if the counter is an [estimate](crate::context::tokens::TokenCounter::is_estimate).
-    pub is_estimate: bool,
+    pub(crate) is_estimate: bool,
     /// The beginning of the prompt, if the next prompt may begin with all of this one.
-    pub start: Option<PromptStart>,
+    pub(crate) start: Option<PromptStart>,
 }
 
-#[doc(hidden)]
 /// The correction of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Correction {
+pub(crate) struct Correction {
     /// The tokens of the provider per counted token, from 1 to 2.
-    pub ratio: f64,
+    pub(crate) ratio: f64,
     /// The tokens that the provider did not count in the conversation's previous prompt. It is 0 if the ratio is more
     /// than 1.
-    pub overcount: u64,
+    pub(crate) overcount: u64,
 }
 
 impl Correction {
     /// No correction.
-    pub const NONE: Self = Self { ratio: 1.0, overcount: 0 };
+    pub(crate) const NONE: Self = Self { ratio: 1.0, overcount: 0 };
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -124,19 +123,18 @@ impl Calibration {
     }
 
     /// Returns the key of a conversation's calls of this model, counted by this counter.
-    #[must_use]
-    pub fn key(&self, conversation: &ConversationId, model: Option<&str>, counter: &str) -> CalibrationKey {
+    pub(crate) fn key(&self, conversation: &ConversationId, model: Option<&str>, counter: &str) -> CalibrationKey {
         CalibrationKey(self.key.hash_one((conversation, model, counter)))
     }
 
     /// Returns the correction for a prompt with this beginning. There is none without an entry.
-    #[must_use]
-    pub fn correction(&self, key: CalibrationKey, start: PromptStart) -> Correction {
+    pub(crate) fn correction(&self, key: CalibrationKey, start: PromptStart) -> Correction {
         let Some(Entry { ratios, overcount }) = self.entries.get(&key) else { return Correction::NONE };
         let ratio = ratios.mean();
         if ratio > NO_UNDERCOUNT {
             return Correction { ratio, overcount: 0 };
         }
+
         match overcount.filter(|overcount| overcount.start == start) {
             Some(Overcount { newest, before: Some(before), .. }) if newest.min(before) > 0 => {
                 Correction { ratio: 1.0, overcount: newest.min(before) }
@@ -146,34 +144,37 @@ impl Calibration {
     }
 
     /// Adds the provider's report about a prompt.
-    pub fn learn(&self, key: CalibrationKey, report: UsageReport) {
+    pub(crate) fn learn(&self, key: CalibrationKey, report: UsageReport) {
         let UsageReport { counted, reported, is_estimate, start } = report;
         if counted < MIN_PROMPT_TOKENS {
             return;
         }
+
         let largest = if is_estimate { LARGEST_RATIO_OF_ESTIMATE } else { LARGEST_RATIO };
         // If two calls of a conversation end at the same time, one of the two reports may be lost.
         let Entry { ratios, overcount: earlier } = self.entries.get(&key).unwrap_or_default();
         let ratio = reported as f64 / counted as f64;
+
         let lowered = (reported as f64 * MARGIN).ceil() as u64;
         let overcount = start.filter(|_| is_estimate && ratio >= SMALLEST_RATIO).map(|start| Overcount {
             start,
             newest: counted.saturating_sub(lowered),
             before: earlier.filter(|earlier| earlier.start == start).map(|earlier| earlier.newest),
         });
+
         // The ratio is bounded before it is added, so that one wrong report has limited influence.
         self.entries.insert(key, Entry { ratios: ratios.with(ratio.clamp(1.0, largest)), overcount });
     }
 
     /// Forgets that the provider counted less. Call it after a failed call, whose prompt may have been too large.
-    pub fn doubt(&self, key: CalibrationKey) {
+    pub(crate) fn doubt(&self, key: CalibrationKey) {
         if let Some(entry) = self.entries.get(&key).filter(|entry| entry.overcount.is_some()) {
             self.entries.insert(key, Entry { overcount: None, ..entry });
         }
     }
 
     /// Removes the entry. Call it when the conversation begins anew.
-    pub fn forget(&self, key: CalibrationKey) {
+    pub(crate) fn forget(&self, key: CalibrationKey) {
         self.entries.remove(&key);
     }
 }

@@ -28,14 +28,13 @@ impl<'de> Deserialize<'de> for ModelTable {
     }
 }
 
-#[doc(hidden)] // For the settings of `tower-chat-history`.
 impl ContextBudget {
     /// Checks that no setting contradicts another one.
     ///
     /// # Errors
     ///
     /// Returns the first setting that has no effect, or that leaves no room for a prompt.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if !matches!(self.window, ContextWindow::ByModel) {
             let reason = "it has no effect, because all calls have the same context window";
             ConfigError::unless(self.models.added().next().is_none(), "models", reason)?;
@@ -68,14 +67,12 @@ impl ContextBudget {
     }
 
     /// Returns `true` if there is no limit.
-    #[must_use]
-    pub const fn is_unlimited(&self) -> bool {
+    pub(crate) const fn is_unlimited(&self) -> bool {
         matches!(self.window, ContextWindow::Unlimited)
     }
 
     /// Returns the tokens of the smallest prompt limit that these settings name, if they name one.
-    #[must_use]
-    pub fn least_prompt(&self) -> Option<u32> {
+    pub(crate) fn least_prompt(&self) -> Option<u32> {
         let reserve = self.reply_reserve.unwrap_or_default();
         let prompts = self.configured().into_iter().map(|limits| {
             let room = limits.context.saturating_sub(reserve);

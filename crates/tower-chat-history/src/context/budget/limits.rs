@@ -51,30 +51,32 @@ impl WindowSource {
     }
 }
 
-#[doc(hidden)]
 /// The limits of one call, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CallLimits {
+pub(crate) struct CallLimits {
     /// The context window.
-    pub context: u64,
+    pub(crate) context: u64,
     /// The largest prompt that the model accepts, however short the reply is.
-    pub prompt: u64,
+    pub(crate) prompt: u64,
     /// The tokens that are reserved for the reply.
-    pub reserve: u64,
+    pub(crate) reserve: u64,
     /// The smallest reserve, if the reserve may shrink.
-    pub least_reply: Option<u64>,
+    pub(crate) least_reply: Option<u64>,
     /// The correction factor: tokens of the provider per counted token, at least 1.
-    pub ratio: f64,
+    pub(crate) ratio: f64,
 }
 
 /// At most a prompt's fifth is regarded as overcounted: a fourth of the rest.
 const OVERCOUNT_SHARE: u64 = 4;
 
 impl CallLimits {
+    /// No limits. Only watermarks that count messages or turns have an effect.
+    pub(crate) const NONE: Self =
+        Self { context: u64::MAX, prompt: u64::MAX, reserve: 0, least_reply: None, ratio: 1.0 };
+
     /// Returns the largest prompt, in counted tokens, that leaves room for a reply of this size, in tokens of the
     /// provider.
-    #[must_use]
-    pub fn max_prompt(&self, reply: u64) -> u64 {
+    pub(crate) fn max_prompt(&self, reply: u64) -> u64 {
         scaled(self.provided(reply), 1.0 / self.ratio)
     }
 
@@ -83,10 +85,9 @@ impl CallLimits {
         self.context.saturating_sub(reply).min(self.prompt)
     }
 
-    /// Returns the tokens of the provider per counted token, in the largest prompt of a plan whose limits overcounted tokens
-    /// [raised](crate::context::plan::Plan::raised_by): at least 0.8.
-    #[must_use]
-    pub fn factor(&self, raised_by: u64) -> f64 {
+    /// Returns the tokens of the provider per counted token, in the largest prompt of a plan whose limits overcounted
+    /// tokens [raised](crate::context::plan::Plan::raised_by): at least 0.8.
+    pub(crate) fn factor(&self, raised_by: u64) -> f64 {
         if raised_by == 0 {
             return self.ratio;
         }
@@ -100,21 +101,22 @@ impl CallLimits {
     /// These limits are valid only for a prompt from which nothing is left out, so only the planner has them.
     pub(crate) fn raised(self, overcount: u64) -> (Self, u64) {
         let overcount = if self.ratio > 1.0 { 0 } else { overcount.min(self.provided(self.reserve) / OVERCOUNT_SHARE) };
-        let [context, prompt] = [self.context, self.prompt].map(|tokens| tokens.saturating_add(overcount));
-        let raised = Self { context, prompt, ..self };
+        let raised = Self {
+            context: self.context.saturating_add(overcount),
+            prompt: self.prompt.saturating_add(overcount),
+            ..self
+        };
         (raised, raised.provided(self.reserve) - self.provided(self.reserve))
     }
 
     /// Returns the same limits without the correction factor.
-    #[must_use]
-    pub const fn as_counted(self) -> Self {
+    pub(crate) const fn as_counted(self) -> Self {
         Self { ratio: 1.0, ..self }
     }
 
     /// Returns the largest reply, in tokens of the provider, to a prompt of this size, in counted tokens. It is at
     /// least `least_reply`.
-    #[must_use]
-    pub fn max_reply(&self, prompt: u64) -> u64 {
+    pub(crate) fn max_reply(&self, prompt: u64) -> u64 {
         // The prompt is rounded up. Otherwise prompt and reply could exceed the window by one token.
         let prompt = scaled(prompt, self.ratio).saturating_add(u64::from(self.ratio > 1.0));
         self.context.saturating_sub(prompt).max(self.least_reply.unwrap_or_default())
@@ -127,10 +129,8 @@ fn scaled(tokens: u64, ratio: f64) -> u64 {
 }
 
 impl ContextBudget {
-    #[doc(hidden)]
     /// Returns the source of a call's context window, and its limits if there are any.
-    #[must_use]
-    pub fn window(&self, request: &RequestInfo) -> (WindowSource, Option<ModelLimits>) {
+    pub(crate) fn window(&self, request: &RequestInfo) -> (WindowSource, Option<ModelLimits>) {
         let known = match self.window {
             ContextWindow::Unlimited => return (WindowSource::Unlimited, None),
             ContextWindow::Tokens(limits) | ContextWindow::OfModel(limits) => {
@@ -138,6 +138,7 @@ impl ContextBudget {
             }
             ContextWindow::ByModel => request.model.as_deref().map(|model| self.models.get(model)),
         };
+
         match (known, self.unknown) {
             (Some(Ok(limits)), _) => (WindowSource::Model, Some(limits)),
             (_, Some(limits)) => (WindowSource::UnknownModel, Some(limits)),
@@ -149,21 +150,21 @@ impl ContextBudget {
         }
     }
 
-    #[doc(hidden)]
     /// Returns the limits of a call without a correction, or `None` if it has none.
-    #[must_use]
-    pub fn limits(&self, request: &RequestInfo) -> Option<CallLimits> {
+    #[cfg(test)]
+    pub(crate) fn limits(&self, request: &RequestInfo) -> Option<CallLimits> {
         self.window(request).1.map(|window| self.limits_in(window, request))
     }
 
-    #[doc(hidden)]
     /// Returns the limits of a call with this context window, without a correction.
-    #[must_use]
-    pub fn limits_in(&self, window: ModelLimits, request: &RequestInfo) -> CallLimits {
+    pub(crate) fn limits_in(&self, window: ModelLimits, request: &RequestInfo) -> CallLimits {
         let ModelLimits { context, input, output } = window;
+
         let default = DEFAULT_REPLY_RESERVE.min(output.unwrap_or(u32::MAX)).min(context / 4);
         let reserve = u64::from(request.max_output.or(self.reply_reserve).unwrap_or(default));
+
         let may_shrink = request.max_output.is_none() || !request.max_output_is_fixed;
+
         CallLimits {
             context: context.into(),
             prompt: input.unwrap_or(context).into(),
@@ -173,11 +174,9 @@ impl ContextBudget {
         }
     }
 
-    #[doc(hidden)]
     /// Returns these limits with the correction factor, and the overcounted tokens. Without
     /// [calibration](Self::calibrate), the limits stay the same, and there are no overcounted tokens.
-    #[must_use]
-    pub fn corrected(&self, limits: CallLimits, correction: Correction) -> (CallLimits, u64) {
+    pub(crate) fn corrected(&self, limits: CallLimits, correction: Correction) -> (CallLimits, u64) {
         if !self.calibrate {
             return (limits, 0);
         }
@@ -194,6 +193,7 @@ fn warn_once(model: &str) {
     const MAX_MODELS: usize = 64;
     const MAX_CHARS: usize = 64;
     static MODELS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
     let model: String = model.chars().take(MAX_CHARS).collect();
     let mut models = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
     if models.len() < MAX_MODELS && models.insert(model.clone()) {
@@ -203,11 +203,6 @@ fn warn_once(model: &str) {
              set it with ContextBudget::model, or set ContextBudget::unknown"
         );
     }
-}
-
-impl CallLimits {
-    /// No limits. Only watermarks that count messages or turns have an effect.
-    pub const NONE: Self = Self { context: u64::MAX, prompt: u64::MAX, reserve: 0, least_reply: None, ratio: 1.0 };
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@
 //! # let _ = (by_model, fixed);
 //! ```
 //!
-//! The options of `tower-chat-history` (`HistoryOptions`) contain the budget and the [`Watermarks`].
+//! [`HistoryOptions`](crate::HistoryOptions) contain the budget and the [`Watermarks`].
 //!
 //! # Reply reserve
 //!
@@ -39,33 +39,28 @@
 //! cache would have only the head.
 
 mod calibration;
-mod clear;
+mod compaction;
 #[cfg(feature = "config")]
 mod config;
 mod limits;
 mod models;
 mod prompt;
 mod trimmer;
-mod trimming;
-mod watermarks;
 
 #[cfg(feature = "config")]
 use tower_chat_history_core::config::field;
 
-pub(crate) use self::models::normalized_names;
-#[doc(hidden)]
-pub use self::{
+pub(crate) use self::{
     calibration::{Calibration, CalibrationKey, Correction, PromptStart, UsageReport},
     limits::CallLimits,
+    models::normalized_names,
 };
 pub use self::{
-    clear::ClearResults,
+    compaction::{ClearResults, Watermark, Watermarks, WatermarksError},
     limits::{DEFAULT_REPLY_RESERVE, WindowSource},
     models::{ModelLimits, ModelTable, UnknownModel},
-    prompt::{DoesNotFit, PromptTokens},
+    prompt::{DoesNotFit, PromptTokens, TrimReason, Trimming},
     trimmer::{Importance, KeepFirst, KeepTurn, TrimTurn, Trimmer},
-    trimming::{TrimReason, Trimming},
-    watermarks::{Watermark, Watermarks, WatermarksError},
 };
 
 /// The context window of a call, and how much of it is reserved for the reply. See the [module docs](self).
@@ -182,8 +177,9 @@ impl ContextBudget {
     }
 
     /// Sets whether token counts are corrected by the usage that the provider reports. If a counter counts too low, the
-    /// correction prevents prompts that are too large. If an [estimate](crate::context::tokens::TokenCounter::is_estimate) is
-    /// too high, the correction prevents that messages are left out too early. The default is `true`.
+    /// correction prevents prompts that are too large. If an
+    /// [estimate](crate::context::tokens::TokenCounter::is_estimate) is too high, the correction prevents that messages
+    /// are left out too early. The default is `true`.
     ///
     /// This process learns the correction for each conversation, model and counter from the conversation's own calls.
     /// One conversation never changes the prompts of another. There is no correction if this process has not learned
@@ -205,13 +201,9 @@ impl ContextBudget {
         self.calibrate = calibrate;
         self
     }
-}
 
-impl ContextBudget {
-    #[doc(hidden)]
     /// Returns `true` if counts are corrected.
-    #[must_use]
-    pub const fn is_calibrated(&self) -> bool {
+    pub(crate) const fn is_calibrated(&self) -> bool {
         self.calibrate
     }
 }

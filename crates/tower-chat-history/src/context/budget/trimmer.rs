@@ -16,9 +16,9 @@ use tower_chat_history_core::{Message, Seq};
 /// kept for this call.
 ///
 /// Anthropic's signed reasoning that was made after a trimmed prompt is left out of later prompts, also within the same
-/// turn, because their beginning differs. If the model
-/// [thinks with a budget](crate::context::RequestInfo::thinks_with_budget), the provider refuses such a turn. The window
-/// is then compacted without the trimmer, and the compaction is stored.
+/// turn, because their beginning differs. If the model [thinks with a
+/// budget](crate::context::RequestInfo::thinks_with_budget), the provider refuses such a turn. The window is then
+/// compacted without the trimmer, and the compaction is stored.
 pub trait Trimmer: fmt::Debug + Send + Sync + 'static {
     /// Returns the part of each turn that is kept, in the order of `turns`. If the returned list is shorter than
     /// `turns`, the remaining turns are left out. The kept turns must have at most `room` tokens together. Otherwise

@@ -1,24 +1,23 @@
-//! The budget of one call, and the rules by which its window is made to fit.
+//! The budget of one call, the rules by which its window is made to fit, and the estimate if a compaction is near.
 
 use std::fmt;
 
 use tower_chat_history_core::Message;
 
-use super::sizes::Size;
+use super::window_index::Size;
 use crate::context::budget::{CallLimits, ClearResults, PromptTokens, Trimmer, Watermark, Watermarks};
 
 /// The limits of a call, and the sizes of all parts of its prompt except the window.
 #[derive(Clone, Copy, Debug)]
-pub struct CallBudget {
-    pub limits: CallLimits,
+pub(crate) struct CallBudget {
+    pub(crate) limits: CallLimits,
     /// The sizes, with the room that is reserved for a summary.
-    pub parts: PromptTokens,
+    pub(crate) parts: PromptTokens,
 }
 
 impl CallBudget {
     /// Returns the largest size of a summary that the head, tools, response format and input leave room for.
-    #[must_use]
-    pub fn room_for_summary(self) -> u64 {
+    pub(crate) fn room_for_summary(self) -> u64 {
         let rest = PromptTokens { summary: 0, window: 0, ..self.parts };
         self.limits.max_prompt(self.limits.reserve).saturating_sub(rest.total())
     }
@@ -26,16 +25,16 @@ impl CallBudget {
 
 /// The budget that a window has to fit, and the rules for making it fit.
 #[derive(Clone, Copy)]
-pub struct FitBudget<'a> {
-    pub limits: CallLimits,
-    pub watermarks: Watermarks,
-    pub clear: Option<&'a ClearResults>,
-    pub trimmer: Option<&'a dyn Trimmer>,
+pub(crate) struct FitBudget<'a> {
+    pub(crate) limits: CallLimits,
+    pub(crate) watermarks: Watermarks,
+    pub(crate) clear: Option<&'a ClearResults>,
+    pub(crate) trimmer: Option<&'a dyn Trimmer>,
     /// True if compactions are stored. Otherwise there is no next call, and nothing is left out for its benefit.
-    pub stores: bool,
+    pub(crate) stores: bool,
     /// The sizes of everything but the window, with the room that is reserved for a summary.
-    pub parts: PromptTokens,
-    pub cost: &'a dyn Fn(&Message) -> u64,
+    pub(crate) parts: PromptTokens,
+    pub(crate) cost: &'a dyn Fn(&Message) -> u64,
 }
 
 impl FitBudget<'_> {
@@ -93,5 +92,38 @@ pub(super) fn share(limit: u64, percent: u8) -> u64 {
 impl fmt::Debug for FitBudget<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FitBudget").field("limits", &self.limits).field("parts", &self.parts).finish_non_exhaustive()
+    }
+}
+
+/// The sizes of the next window, as they are known after a turn, and the sizes that the turn added.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GrownWindow {
+    /// The largest next prompt that leaves the reply its reserve, in tokens.
+    pub(crate) limit: u64,
+    /// The tokens of prompt and reply.
+    pub(crate) tokens: u64,
+    /// The tokens that the turn added.
+    pub(crate) new_tokens: u64,
+    /// The messages of the next window.
+    pub(crate) messages: usize,
+    /// The messages that the turn added.
+    pub(crate) new_messages: usize,
+    /// The turns of the next window.
+    pub(crate) turns: usize,
+}
+
+impl GrownWindow {
+    /// Returns `true` if the prompt exceeds this percentage of the high watermark, or if another turn of the same size
+    /// would exceed the high watermark. For watermarks that count messages or turns, only the second condition applies.
+    pub(crate) fn is_near(&self, high: Watermark, percent: u8) -> bool {
+        match high {
+            Watermark::Percent(high) => {
+                let limit = self.limit.saturating_mul(u64::from(high)) / 100;
+                let near = self.tokens.saturating_mul(100) > limit.saturating_mul(u64::from(percent));
+                near || self.tokens.saturating_add(self.new_tokens) > limit
+            }
+            Watermark::Messages(messages) => self.messages.saturating_add(self.new_messages) > messages,
+            Watermark::Turns(turns) => self.turns.saturating_add(1) > turns,
+        }
     }
 }

@@ -1,10 +1,12 @@
-//! The search for the cutoffs of a window that has to be compacted.
+//! The search for the cutoffs of a window that has to be compacted, among the sizes of the window at every pair of
+//! cutoffs.
+
+use tower_chat_history_core::{Message, Seq};
 
 use super::{
-    FitBudget,
-    call_budget::share,
-    sizes::{Bounds, Cutoffs, Sizes},
-    window_index::WindowIndex,
+    call_budget::{FitBudget, share},
+    item::Item,
+    window_index::{Cutoffs, Size, WindowIndex, index},
 };
 use crate::context::budget::{CallLimits, DoesNotFit, PromptTokens, TrimReason, Watermark};
 
@@ -18,7 +20,16 @@ pub(super) struct CutoffSearch<'a> {
     pub(super) budget: &'a FitBudget<'a>,
 }
 
-impl CutoffSearch<'_> {
+impl<'a> CutoffSearch<'a> {
+    pub(super) fn of(items: &[Item], log: &'a WindowIndex<'a>, budget: &'a FitBudget<'a>) -> Self {
+        Self { sizes: Sizes::of(items, log.first, log.len, budget.cost), log, budget }
+    }
+
+    /// Measures the items again, after something was left out of them.
+    pub(super) fn measure(&mut self, items: &[Item]) {
+        self.sizes = Sizes::of(items, self.log.first, self.log.len, self.budget.cost);
+    }
+
     /// Returns the size of the prompt at these cutoffs.
     pub(super) fn total(&self, at: Cutoffs) -> u64 {
         self.budget.total(self.sizes.kept(at))
@@ -54,9 +65,10 @@ impl CutoffSearch<'_> {
 
     /// Returns the size to which the reply has to shrink, if shrinking it is necessary, allowed and sufficient.
     pub(super) fn shrunk_reply(&self, at: Cutoffs) -> Option<u64> {
+        let limits = self.budget.limits;
         let total = self.total(at);
-        let fits = total <= self.budget.limits.max_prompt(self.budget.limits.least_reply?);
-        (fits && total > self.budget.limit()).then(|| self.budget.limits.max_reply(total))
+        let fits = total <= limits.max_prompt(limits.least_reply?);
+        (fits && total > self.budget.limit()).then(|| limits.max_reply(total))
     }
 
     /// Returns the number of tokens that clearing has to free so that nothing else has to be left out.
@@ -82,8 +94,9 @@ impl CutoffSearch<'_> {
     /// limit and target is ignored, because it is not typical of the next calls.
     fn target(&self) -> u64 {
         let target = self.target_prompt();
-        let input = Some(self.budget.parts.input).filter(|input| *input <= self.budget.limit() - target).unwrap_or(0);
-        target.saturating_sub(self.budget.parts.fixed()).saturating_sub(input)
+        let input = self.budget.parts.input;
+        let typical = if input <= self.budget.limit() - target { input } else { 0 };
+        target.saturating_sub(self.budget.parts.fixed()).saturating_sub(typical)
     }
 
     /// Returns the cutoffs that are stored, and the cutoffs of the prompt. The prompt fits, unless no prompt does:
@@ -112,26 +125,41 @@ impl CutoffSearch<'_> {
 
         let last = Cutoffs { window: self.log.last_start(), rounds: self.log.len };
         let bounds = Bounds { least: base, most: last };
-        let found = self.best(bounds, target, to);
+        if let Some(found) = self.best(bounds, target, to) {
+            return found;
+        }
+
         // The last turn may be larger than the target, and still fit.
-        found
-            .or_else(|| self.best(bounds, self.budget.room(self.budget.limit())?, Watermark::Percent(100)))
-            .unwrap_or(last)
+        let room = self.budget.room(self.budget.limit());
+        room.and_then(|room| self.best(bounds, room, Watermark::Percent(100))).unwrap_or(last)
     }
 
     /// Returns the cutoffs for this call, if the stored ones are not sufficient.
     fn sent(&self, stored: Cutoffs) -> Option<Cutoffs> {
         let bounds = Bounds { least: stored, most: self.log.most };
+
+        // The rooms to try, in order.
+        let mut rooms = Vec::with_capacity(3);
         let within = self.budget.room(self.budget.limit());
-        // Within a turn, the next call resembles this one. Going down further than needed keeps its beginning the same.
-        let target = within.filter(|_| self.budget.stores && self.log.continues).map(|room| room.min(self.target()));
-        let least_reply = self.budget.limits.least_reply;
-        let with_least_reply = least_reply.and_then(|reply| self.budget.room(self.budget.limits.max_prompt(reply)));
-        let high = self.budget.watermarks.high;
-        let rooms = [target, within, with_least_reply].into_iter().flatten();
-        let within_watermark = rooms.clone().find_map(|room| self.best(bounds, room, high));
+        if self.budget.stores && self.log.continues {
+            // Within a turn, the next call resembles this one. Going down further than needed keeps its beginning the
+            // same.
+            rooms.extend(within.map(|room| room.min(self.target())));
+        }
+        rooms.extend(within);
+        if let Some(reply) = self.budget.limits.least_reply {
+            rooms.extend(self.budget.room(self.budget.limits.max_prompt(reply)));
+        }
+
         // The required messages may exceed a watermark that counts messages or turns, but not the room.
-        within_watermark.or_else(|| rooms.into_iter().find_map(|room| self.best(bounds, room, Watermark::Percent(100))))
+        for mark in [self.budget.watermarks.high, Watermark::Percent(100)] {
+            for room in &rooms {
+                if let Some(found) = self.best(bounds, *room, mark) {
+                    return Some(found);
+                }
+            }
+        }
+        None
     }
 
     /// Returns the best cutoffs for a window of at most `room` tokens and, if the watermark counts messages or
@@ -165,5 +193,185 @@ impl CutoffSearch<'_> {
             reply_reserve,
             turn_is_bound: false,
         }
+    }
+}
+
+/// The sizes of a window's messages. The value at each index is the sum for this exchange and all later ones.
+#[derive(Debug)]
+pub(super) struct Sizes {
+    /// The messages that belong to no round.
+    plain: Vec<Size>,
+    /// The messages of rounds, at the exchange with the round's calls.
+    asked: Vec<Size>,
+    /// The messages of rounds, at the exchange that follows the round.
+    followed: Vec<Size>,
+}
+
+impl Sizes {
+    /// Computes the sizes of the items of `exchanges` exchanges, the first of which is at `first`.
+    pub(super) fn of(items: &[Item], first: Seq, exchanges: usize, cost: impl Fn(&Message) -> u64) -> Self {
+        // There are two more indexes: that of the next exchange, which may follow a round, and the one after it, as the
+        // cutoff that leaves out such a round.
+        let none = vec![Size::default(); exchanges + 2];
+        let mut plain = none.clone();
+        let mut asked = none.clone();
+        let mut followed = none;
+
+        for Item { message, seq, round, rest, .. } in items {
+            let size = Size { tokens: cost(message), messages: 1 };
+            // The rest of a message stays if the round is left out.
+            let staying = rest.as_ref().map_or(Size::default(), |rest| Size { tokens: cost(rest), messages: 1 });
+            let at = index(*seq, first).min(exchanges);
+
+            let Some(round) = round else {
+                plain[at] = plain[at] + size;
+                continue;
+            };
+            let asked_at = index(round.asked, first).min(exchanges);
+            let followed_at = index(round.followed, first).min(exchanges);
+            plain[at] = plain[at] + staying;
+            asked[asked_at] = asked[asked_at] + size.less(staying);
+            followed[followed_at] = followed[followed_at] + size.less(staying);
+        }
+
+        for sums in [&mut plain, &mut asked, &mut followed] {
+            for at in (0..=exchanges).rev() {
+                sums[at] = sums[at] + sums[at + 1];
+            }
+        }
+        Self { plain, asked, followed }
+    }
+
+    /// Returns the size of the messages that are kept at these cutoffs.
+    pub(super) fn kept(&self, at: Cutoffs) -> Size {
+        // Rounds do not overlap, so one of the cutoffs keeps all rounds that the other keeps. The rounds that both keep
+        // are the smaller of the two sets.
+        let asked = self.asked[at.window];
+        let followed = self.followed[at.rounds];
+        self.plain[at.window] + if asked.messages < followed.messages { asked } else { followed }
+    }
+
+    /// Returns the accepted cutoffs that keep the most tokens. If several keep the same, it returns those with the
+    /// earliest start of the window: exchanges that this prompt lacks, because a message stands for them, can be in the
+    /// prompt of another provider. `starts` are the possible starts, in order.
+    ///
+    /// If a size is accepted, each smaller one must be, too. A later start keeps less, so it needs no larger cutoff of
+    /// rounds than an earlier one. The smallest accepted cutoffs of all starts are therefore found in one pass, in
+    /// which the cutoff of rounds only decreases until the start reaches it.
+    pub(super) fn best(
+        &self,
+        starts: impl IntoIterator<Item = usize>,
+        bounds: Bounds,
+        accept: impl Fn(Size) -> bool,
+    ) -> Option<Cutoffs> {
+        let mut best: Option<Cutoffs> = None;
+        let mut accepted = None;
+        for window in starts.into_iter().filter(|start| (bounds.least.window..=bounds.most.window).contains(start)) {
+            let least = bounds.least.rounds.max(window);
+            let most = bounds.most.rounds.max(least);
+            let mut at = Cutoffs { window, rounds: accepted.map_or(most, |accepted: usize| accepted.max(least)) };
+            if !accept(self.kept(at)) {
+                continue;
+            }
+
+            while at.rounds > least && accept(self.kept(Cutoffs { window, rounds: at.rounds - 1 })) {
+                at.rounds -= 1;
+            }
+            accepted = Some(at.rounds);
+            if best.is_none_or(|best| self.kept(at).tokens > self.kept(best).tokens) {
+                best = Some(at);
+            }
+        }
+        best
+    }
+}
+
+/// The bounds of the cutoffs, both inclusive.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) least: Cutoffs,
+    pub(super) most: Cutoffs,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{super::item::Round, *};
+
+    /// Creates an item. If a part of it stays without its round, that part has one token.
+    fn item(tokens: usize, seq: usize, round: Option<Round>, has_rest: bool) -> Item {
+        let message = Message::user("u".repeat(tokens));
+        let rest = has_rest.then(|| Message::user("u"));
+        Item { round, rest, ..Item::new(message, Seq::new(seq as u64)) }
+    }
+
+    /// Returns the sizes of a log. Each exchange has a plain message, and some begin a round, which a later exchange
+    /// follows.
+    fn sizes(log: &[(usize, Option<(usize, usize, bool)>)]) -> Sizes {
+        let mut items = Vec::new();
+        let mut free_from = 0;
+        for (at, (plain, round)) in log.iter().enumerate() {
+            items.push(item(*plain, at, None, false));
+            if let Some((tokens, exchanges, has_rest)) = round.filter(|_| at >= free_from) {
+                free_from = at + exchanges;
+                let [asked, followed] = [at, free_from].map(|at| Seq::new(at as u64));
+                let round = Some(Round { asked, followed });
+                // The calls of a round have no rest.
+                items.extend([item(tokens, at, round, false), item(tokens, free_from, round, has_rest)]);
+            }
+        }
+        Sizes::of(&items, Seq::FIRST, log.len(), |message| message.text().len() as u64)
+    }
+
+    fn accepts(room: Size, size: Size) -> bool {
+        size.tokens <= room.tokens && size.messages <= room.messages
+    }
+
+    /// Tries all pairs.
+    fn best_of_all(sizes: &Sizes, starts: &[usize], bounds: Bounds, room: Size) -> Option<Cutoffs> {
+        let mut best: Option<Cutoffs> = None;
+        for window in starts.iter().copied().filter(|start| (bounds.least.window..=bounds.most.window).contains(start))
+        {
+            let least = bounds.least.rounds.max(window);
+            let pairs = (least..=bounds.most.rounds.max(least)).map(|rounds| Cutoffs { window, rounds });
+            let first = pairs.into_iter().find(|at| accepts(room, sizes.kept(*at)));
+            if let Some(at) =
+                first.filter(|at| best.is_none_or(|best| sizes.kept(*at).tokens > sizes.kept(best).tokens))
+            {
+                best = Some(at);
+            }
+        }
+        best
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_cutoffs_are_those_of_all_pairs(
+            log in prop::collection::vec((0_usize..9, prop::option::of((1_usize..20, 1_usize..4, any::<bool>()))), 1..12),
+            starts in prop::collection::btree_set(0_usize..12, 1..12),
+            (least, least_rounds, most) in (0_usize..6, 0_usize..6, 0_usize..14),
+            (tokens, messages) in (0_u64..90, 0_usize..16),
+        ) {
+            let sizes = sizes(&log);
+            let len = log.len();
+            let starts: Vec<usize> = starts.into_iter().filter(|start| *start <= len).collect();
+            let bounds = Bounds {
+                least: Cutoffs { window: least.min(len), rounds: least_rounds.min(len) },
+                most: Cutoffs { window: most.min(len), rounds: len + 1 },
+            };
+            let room = Size { tokens, messages };
+            let found = sizes.best(starts.iter().copied(), bounds, |size| accepts(room, size));
+            prop_assert_eq!(found, best_of_all(&sizes, &starts, bounds, room));
+        }
+    }
+
+    #[test]
+    fn of_starts_that_keep_the_same_the_earliest_is_used() {
+        let sizes = Sizes::of(&[item(1, 2, None, false)], Seq::FIRST, 4, |_| 1);
+        let at = |at| Cutoffs { window: at, rounds: at };
+        let bounds = Bounds { least: at(0), most: at(4) };
+        assert_eq!(sizes.best([0, 1, 2, 3, 4], bounds, |_| true), Some(at(0)), "1 and 2 keep as much");
+        assert_eq!(sizes.best([1, 2, 3, 4], bounds, |_| true), Some(at(1)));
     }
 }

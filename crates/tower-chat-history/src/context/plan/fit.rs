@@ -6,48 +6,53 @@
 //!
 //! There is one pair for the prompt of this call, and one that is stored for the next calls. They differ if only this
 //! call is too large, and within a turn, during which the stored start of the window does not move.
+//!
+//! # Decisions
+//!
+//! - **The best of all pairs is used.** Leaving out all rounds first, and then turns, wastes a tenth of the budget.
+//! - **A compaction goes down to a low watermark and is stored**, so that the beginning of the prompt stays cached for
+//!   many turns: in 500 simulated turns, 91% of the input tokens (`replay --synthetic 500 --context 8000`). A window
+//!   that slides at every turn is never cached.
+//! - **A call that continues a turn doesn't move the window's start**, because the turn's next call needs its question.
 
 use tower_chat_history_core::{Cut, Message, Positions, Recorded, Seq};
 
 use super::{
-    FitBudget, clearing,
+    call_budget::FitBudget,
+    clearing,
     cutoff_search::CutoffSearch,
-    item::Item,
-    provenance::Conditions,
-    reasoning::{self, Reasoning, Rule},
-    sizes::{Cutoffs, Size},
+    item::{Extent, Item},
+    reasoning::{self, Conditions, Reasoning, Rule},
     trimming,
-    window_index::WindowIndex,
+    window_index::{Cutoffs, Size, WindowIndex},
 };
 use crate::context::budget::{DoesNotFit, Trimming};
 
 /// A window that fits.
 #[derive(Debug, Default)]
-pub struct Fit {
-    pub window: Vec<Message>,
+pub(crate) struct Fit {
+    pub(crate) window: Vec<Message>,
     /// The cut with which the next calls begin, if it differs from the previous cut.
-    pub cut: Option<Cut>,
+    pub(crate) cut: Option<Cut>,
     /// The lowered limit of the reply, if it has to shrink.
-    pub reply: Option<u64>,
-    pub tokens: u64,
-    /// The position from which the prompt contains the log. Parts of the log after it may be left out too.
-    pub sent_from: Seq,
+    pub(crate) reply: Option<u64>,
+    pub(crate) tokens: u64,
     /// The positions of the exchanges of which the prompt has a message, in order.
-    pub sent: Vec<Seq>,
-    /// The position before which the prompt lacks the questions of the log. It differs from
-    /// [`sent_from`](Self::sent_from) if the prompt begins within a reply.
-    pub recallable_before: Seq,
+    pub(crate) sent: Vec<Seq>,
+    /// The position before which the prompt lacks the questions of the log. Parts of the log after it may be left out,
+    /// too. If the prompt begins within a reply, it is the position after this reply.
+    pub(crate) recallable_before: Seq,
     /// True if the prompt begins with a message that stands for everything before it.
-    pub restarts: bool,
-    pub evicted: Size,
+    pub(crate) restarts: bool,
+    pub(crate) evicted: Size,
     /// The account of how the window was made smaller.
-    pub trimming: Trimming,
+    pub(crate) trimming: Trimming,
     /// True if this call leaves out more than the next calls will.
-    pub for_this_call: bool,
+    pub(crate) for_this_call: bool,
     /// The positions of the cut under which the prompt is sent.
-    pub sent_under: Positions,
+    pub(crate) sent_under: Positions,
     /// The reasoning that was left out.
-    pub reasoning: Reasoning,
+    pub(crate) reasoning: Reasoning,
 }
 
 /// The window of a call, before it is made to fit.
@@ -75,12 +80,14 @@ impl WholeWindow<'_> {
 pub(super) fn fit(mut window: WholeWindow<'_>, budget: &FitBudget<'_>) -> Result<Fit, DoesNotFit> {
     let WholeWindow { exchanges, cut, continues, .. } = window;
     let log = WindowIndex::of(exchanges, cut, continues);
+
+    // The results that earlier calls cleared, and the reasoning that is not valid any more.
     let cleared = log.index(cut.cleared_before);
     if let Some(clear) = budget.clear {
         clearing::apply(&mut window.items, clear, budget.cost, log.seq(cleared));
     }
-
     let reasoning = window.apply_rule(&log);
+
     let mut items = window.items;
     let before = log.size(&items, budget.cost);
     let mut account = Account {
@@ -94,20 +101,22 @@ pub(super) fn fit(mut window: WholeWindow<'_>, budget: &FitBudget<'_>) -> Result
         trimming: Trimming::default(),
     };
 
-    let binds_turn = reasoning::binds_turn(&items, &log);
     // A compaction that is due has to wait until a turn with bound reasoning ends.
+    let binds_turn = reasoning::binds_turn(&items, &log);
     let is_due = budget.is_due(before, || log.turns(log.base.window));
     if !is_due || binds_turn && budget.total(before) <= budget.limit() {
         return Ok(account.fit(items, before, log.base, log.base));
     }
 
-    let mut search = CutoffSearch { sizes: log.sizes(&items, budget.cost), log: &log, budget };
+    // First, the reply shrinks.
+    let mut search = CutoffSearch::of(&items, &log, budget);
     account.trimming.reason = Some(search.reason());
     if let Some(reply) = search.shrunk_reply(log.base).filter(|_| binds_turn || !search.has_too_many(log.base)) {
         account.trimming.shrunk_reply = true;
         return Ok(Fit { reply: Some(reply), ..account.fit(items, search.sizes.kept(log.base), log.base, log.base) });
     }
 
+    // Anything else changes the prompt, so that the reasoning of an open turn is not valid any more.
     if binds_turn && !window.conditions.request.may_drop_reasoning {
         return Err(DoesNotFit { turn_is_bound: true, ..search.does_not_fit_at(log.base) });
     }
@@ -115,12 +124,13 @@ pub(super) fn fit(mut window: WholeWindow<'_>, budget: &FitBudget<'_>) -> Result
     let lasting = search.is_lasting();
     let mut left_out_for_this_call = false;
     if account.leave_out_reasoning(&mut items, lasting) {
-        search.sizes = log.sizes(&items, budget.cost);
+        search.measure(&items);
         left_out_for_this_call = !lasting;
     }
 
+    // Then, recalled messages of earlier turns are left out, and results are cleared.
     if lasting && account.leave_out_recalled(&mut items) {
-        search.sizes = log.sizes(&items, budget.cost);
+        search.measure(&items);
         if !search.is_due() {
             // The prompt still begins as before, up to the first of the messages that were left out.
             return Ok(account.fit(items, search.sizes.kept(log.base), log.base, log.base));
@@ -131,7 +141,7 @@ pub(super) fn fit(mut window: WholeWindow<'_>, budget: &FitBudget<'_>) -> Result
         let wanted = search.tokens_to_clear(lasting).max(if lasting { clear.at_least } else { 0 });
         let position = clearing::position(&items, clear, budget.cost, (log.seq(cleared), log.seq(log.len)), wanted);
         clearing::apply(&mut items, clear, budget.cost, position);
-        search.sizes = log.sizes(&items, budget.cost);
+        search.measure(&items);
 
         let clears_more = log.index(position) > cleared;
         account.trimming.cleared_results = clears_more;
@@ -143,7 +153,8 @@ pub(super) fn fit(mut window: WholeWindow<'_>, budget: &FitBudget<'_>) -> Result
         }
     }
 
-    // The continuations of a turn cannot repeat a choice of the trimmer, and such a request needs their reasoning.
+    // Then, a trimmer chooses turns. The continuations of a turn cannot repeat a choice of the trimmer, and such a
+    // request needs their reasoning.
     let may_trim = !window.conditions.request.thinks_with_budget;
     let trimmer = budget.trimmer.filter(|_| may_trim && !search.has_too_many(log.base));
     if let Some(trimmer) = trimmer
@@ -155,14 +166,17 @@ pub(super) fn fit(mut window: WholeWindow<'_>, budget: &FitBudget<'_>) -> Result
         return Ok(Fit { tokens, evicted: account.before.less(after), for_this_call: true, ..fit });
     }
 
-    // If the trimmer failed, its replacement applies to this call only, too.
+    // Last, the oldest rounds and turns are left out. If the trimmer failed, its replacement applies to this call
+    // only, too.
     account.trimming.trimmer_failed = trimmer.is_some();
     let (stored, sent) = search.positions(lasting && trimmer.is_none());
+
     let mut reply = None;
     if search.total(sent) > budget.limit() {
         reply = Some(search.shrunk_reply(sent).ok_or_else(|| search.does_not_fit())?);
     }
     account.trimming.shrunk_reply = reply.is_some();
+
     let fit = account.fit(items, search.sizes.kept(sent), stored, sent);
     Ok(Fit { reply, for_this_call: fit.for_this_call || left_out_for_this_call, ..fit })
 }
@@ -188,42 +202,44 @@ impl Fit {
 /// Returns the window without a budget: all messages except the rounds that the cut leaves out.
 pub(super) fn unlimited(mut window: WholeWindow<'_>) -> Fit {
     let WholeWindow { exchanges, cut, continues, .. } = window;
-    let is_ruled = window.items.iter().any(Item::is_ruled);
-    let log = is_ruled.then(|| WindowIndex::of(exchanges, cut, continues));
-    let reasoning = log.map(|log| window.apply_rule(&log)).unwrap_or_default();
-    let items = kept(window.items, Seq::FIRST, cut.rounds_start);
-    let Begin { restarts, sent_from, recallable_before } = Begin::of(&items, cut.window_start, reasoning);
+    let mut reasoning = Reasoning::default();
+    if window.items.iter().any(Item::is_ruled) {
+        reasoning = window.apply_rule(&WindowIndex::of(exchanges, cut, continues));
+    }
+
+    let items = kept(window.items, Extent { window: Seq::FIRST, rounds: cut.rounds_start });
+    let Begin { restarts, recallable_before } = Begin::of(&items, cut.window_start, reasoning);
     let (window, sent) = messages(items);
-    let sent_under = cut.positions;
-    Fit { window, sent_from, sent, recallable_before, restarts, sent_under, reasoning, ..Fit::default() }
+    Fit { window, sent, recallable_before, restarts, sent_under: cut.positions, reasoning, ..Fit::default() }
 }
 
-/// Returns what is kept of these items in a window that starts at `window` and leaves out the rounds that are followed
-/// by an exchange before `rounds`.
-pub(super) fn kept(items: Vec<Item>, window: Seq, rounds: Seq) -> Vec<Item> {
+/// Returns what a prompt with this extent contains of these items.
+pub(super) fn kept(items: Vec<Item>, extent: Extent) -> Vec<Item> {
     // Between two compactions, all items are kept.
-    if items.iter().all(|item| item.is_kept(window, rounds)) {
+    if items.iter().all(|item| item.is_kept(extent)) {
         return items;
     }
-    items.into_iter().filter_map(|item| item.kept(window, rounds)).collect()
+    items.into_iter().filter_map(|item| item.kept(extent)).collect()
 }
 
 /// Returns the messages of these items, and the positions of their exchanges.
 fn messages(items: Vec<Item>) -> (Vec<Message>, Vec<Seq>) {
     let mut sent: Vec<Seq> = items.iter().map(|item| item.seq).collect();
     sent.dedup();
+
     // Results can be after a later exchange than their calls.
     if !sent.is_sorted() {
         sent.sort_unstable();
         sent.dedup();
     }
+
     (items.into_iter().map(|item| item.message).collect(), sent)
 }
 
 /// The beginning of a prompt.
 struct Begin {
+    /// True if it is a message that stands for everything before it.
     restarts: bool,
-    sent_from: Seq,
     recallable_before: Seq,
 }
 
@@ -232,11 +248,12 @@ impl Begin {
     fn of(items: &[Item], start: Seq, reasoning: Reasoning) -> Self {
         let restarts = reasoning.restarts && items.iter().any(|item| item.message.index().restarts);
         let Some(first) = items.first().filter(|_| restarts) else {
-            return Self { restarts, sent_from: start, recallable_before: start };
+            return Self { restarts, recallable_before: start };
         };
+
         let sent_from = start.max(first.seq);
         let recallable_before = if first.is_reply { sent_from.next() } else { sent_from };
-        Self { restarts: true, sent_from, recallable_before }
+        Self { restarts, recallable_before }
     }
 }
 
@@ -287,15 +304,16 @@ impl Account<'_> {
     /// Builds the fit from the size of what is sent, the cutoffs that are stored, and the cutoffs of the prompt.
     fn fit(&self, items: Vec<Item>, after: Size, stored: Cutoffs, sent: Cutoffs) -> Fit {
         let Self { cut, log, before, reasoning, mut trimming, .. } = *self;
-        let window = log.seq(sent.window);
-        let rounds = log.seq(sent.rounds.max(sent.window));
-        let items = kept(items, window, rounds);
-        let Begin { restarts, sent_from, recallable_before } = Begin::of(&items, window, reasoning);
+
+        let extent = log.extent(sent);
+        let items = kept(items, extent);
+        let Begin { restarts, recallable_before } = Begin::of(&items, extent.window, reasoning);
         let (window, sent_exchanges) = messages(items);
 
         trimming.left_out_turns = sent.window > log.base.window;
         trimming.left_out_rounds = sent.rounds.max(sent.window) > log.base.rounds.max(sent.window);
 
+        // The cut of the next prompts.
         let mut next = cut.clone();
         next.positions = self.next;
         if stored != log.base {
@@ -303,6 +321,7 @@ impl Account<'_> {
             next.rounds_start = next.rounds_start.max(log.seq(stored.rounds));
         }
 
+        // The positions of this prompt, if it leaves out more.
         let mut sent_under = next.positions;
         if self.without_reasoning && self.reasoning.left_out > 0 {
             sent_under.reasoning_from = log.seq(log.len);
@@ -320,7 +339,6 @@ impl Account<'_> {
             cut: (next != *cut).then_some(next),
             reply: None,
             tokens: after.tokens,
-            sent_from,
             sent: sent_exchanges,
             recallable_before,
             restarts,

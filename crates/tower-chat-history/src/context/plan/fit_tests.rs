@@ -253,7 +253,7 @@ proptest! {
         for (at, recorded) in whole.iter().enumerate() {
             let messages = &recorded.exchange.messages;
             let input = &messages[..messages.len() - usize::from(messages.len() > 1)];
-            if input.iter().any(Message::is_blank_reply) {
+            if input.iter().any(Message::is_blank) {
                 // A blank reply is never sent, and the log's view does not contain it.
                 before = None;
                 continue;
@@ -287,7 +287,7 @@ proptest! {
         let most_rounds = log.len() as u64 + u64::from(!answers);
         // No call is open at a start, so results are not sent, and neither are blank replies.
         let begins_with_reply = |recorded: &Recorded| {
-            let is_sent = |message: &&Message| !message.is_tool_result() && !message.is_blank_reply();
+            let is_sent = |message: &&Message| !message.is_tool_result() && !message.is_blank();
             recorded.exchange.messages.iter().find(is_sent).is_some_and(Message::is_reply)
         };
         let may_start = |recorded: &&Recorded| {

@@ -1,14 +1,31 @@
 //! The fold of a window: the messages of the [view](crate::context::view), each with its exchange and its round.
+//!
+//! # Replies that belong together
+//!
+//! A reply can have the result of a [call](crate::context::server_tools) that the provider executed in an earlier
+//! reply. The provider refuses one without the other. They are therefore one round, with everything between them: a cut
+//! leaves out all of them or none. If none of them is in a round, nothing leaves out one of them alone.
+//!
+//! # Rounds without a reply
+//!
+//! The model may not have replied to a round before the next question. The calls of such a round have their results:
+//! those that are stored, or the constant ones. Anthropic's models that think with a budget refuse these results if no
+//! thinking is before the calls (as of November 2026): another provider made them, or the thinking had to be left out.
+//! They accept calls without thinking in earlier turns, so a constant reply ends the turn of the round.
+//!
+//! The reply depends only on the log and on [a condition of the request](RequestInfo::thinks_with_budget). It has the
+//! round of the results, so that a cut that leaves these out leaves it out, too.
 
-use std::num::NonZeroU32;
+use std::{collections::BTreeMap, num::NonZeroU32};
 
-use tower_chat_history_core::{Closes, Exchange, Message, OpenCalls, Placed, Recorded, Role, Rounds, Seq};
+use tower_chat_history_core::{Closes, Exchange, Message, OpenCalls, Placed, Positions, Recorded, Role, Rounds, Seq};
 
-use super::{
-    item::{Item, Round},
-    linked,
+use super::item::{Item, Round};
+use crate::context::{
+    request::RequestInfo,
+    server_tools::{Settlement, needs_reply},
+    view::opening_before,
 };
-use crate::context::{opening, server_tools::needs_reply};
 
 /// The view of a window. Whole rounds can be left out of it, and so can everything before a turn's opening: the
 /// remaining messages are then the view of the remaining log, because the view depends only on the newest round.
@@ -22,8 +39,8 @@ pub(super) struct Folded {
     members: Vec<Member>,
     /// The position after the last exchange.
     next: Seq,
-    /// The positions of the exchanges that gave way to another attempt to answer the same calls.
-    gave_way: Vec<Seq>,
+    /// The positions of the exchanges that another attempt to answer the same calls replaced.
+    replaced: Vec<Seq>,
     /// True if every exchange was added as a plain one. No item then has calls or results of the provider, and no
     /// instruction needs a reply.
     has_only_plain_exchanges: bool,
@@ -60,41 +77,43 @@ struct Place {
 const NOT_FOLLOWED: Seq = Seq::new(u64::MAX);
 
 impl Folded {
-    /// Folds these exchanges, without the recalled messages of those before `recalled_from`. If there are none, `next`
-    /// is the position of the log's next exchange.
-    pub(super) fn of(exchanges: &[Recorded], next: Seq, recalled_from: Seq) -> Self {
+    /// Folds the exchanges of the window of a cut with these positions.
+    pub(super) fn of(exchanges: &[Recorded], positions: Positions) -> Self {
         let messages = exchanges.iter().map(|recorded| recorded.exchange.messages.len()).sum();
-        let items = Vec::with_capacity(messages);
         let mut folded = Self {
             state: Rounds::default(),
-            items,
+            items: Vec::with_capacity(messages),
             rounds: Vec::new(),
             members: Vec::new(),
-            next,
-            gave_way: Vec::new(),
+            next: positions.window_start,
+            replaced: Vec::new(),
             has_only_plain_exchanges: true,
         };
         for recorded in exchanges {
-            folded.push_exchange(recorded, recalled_from);
+            folded.push_exchange(recorded, positions);
         }
         folded
     }
 
-    fn push_exchange(&mut self, recorded: &Recorded, recalled_from: Seq) {
+    fn push_exchange(&mut self, recorded: &Recorded, positions: Positions) {
         let Recorded { seq, exchange, .. } = recorded;
         self.next = seq.next();
-        let recalled = exchange.recalled.as_ref().filter(|_| *seq >= recalled_from);
+
+        let recalled = exchange.recalled.as_ref().filter(|_| positions.sends_recalled(*seq));
         if recalled.is_none() && self.state.push_plain_exchange(recorded) {
             self.push_plain_items(*seq, exchange);
             return;
         }
+
         self.has_only_plain_exchanges = false;
         let begun = self.state.begin(recorded);
         self.truncate_to(begun.back_to);
+
         if let Some(recalled) = recalled {
             let place = Place { seq: *seq, number: None, is_recalled: true, is_reply: false, is_of_round: false };
             self.push(&recalled.message, &[], place);
         }
+
         let asks = exchange.reply().iter().any(|message| !message.tool_calls().is_empty());
         let reply_start = exchange.input().len();
         for (at, message) in exchange.messages.iter().enumerate() {
@@ -103,6 +122,7 @@ impl Folded {
             let place = Place { seq: *seq, number: number(at), is_recalled: false, is_reply, is_of_round };
             self.push(message, &exchange.messages[at + 1..], place);
         }
+
         self.state.end(begun);
     }
 
@@ -111,6 +131,7 @@ impl Folded {
         if !exchange.messages.is_empty() {
             self.end_newest_round(seq);
         }
+
         let reply_start = exchange.input().len();
         for (at, message) in exchange.messages.iter().enumerate() {
             let is_reply = at >= reply_start;
@@ -122,14 +143,17 @@ impl Folded {
     /// closes.
     fn push(&mut self, message: &Message, rest: &[Message], place: Place) {
         let Placed::Sent { message, closed } = self.state.push(message, rest) else { return };
+
         let before = self.items.len();
         if !closed.is_empty() {
             self.push_substitutes(&closed, place.seq);
         }
         let has_substitutes = self.items.len() > before;
+
         if let Some(round) = self.place(&message, place, has_substitutes) {
             self.members.push(Member { item: self.items.len(), round });
         }
+
         let Place { seq, number, is_recalled, is_reply, .. } = place;
         self.items.push(Item { number, is_recalled, is_reply, ..Item::new(message, seq) });
     }
@@ -145,9 +169,12 @@ impl Folded {
 
     /// Returns the index of the round that the next item belongs to. It may be a new one.
     fn place(&mut self, message: &Message, place: Place, has_substitutes: bool) -> Option<usize> {
-        let (calls, results) = (message.tool_calls().len(), message.answers().len());
+        let calls = message.tool_calls().len();
+        let results = message.answers().len();
+
         // An element with results belongs to the round of their calls, also within a reply that has calls.
         let asks = place.is_of_round && results == 0 || calls > 0;
+
         // The calls before the message stay open, also if it is the reply of an exchange that another one overtook.
         let leaves_open = !has_substitutes && self.open().len() + results > calls;
         let joins =
@@ -155,6 +182,7 @@ impl Folded {
         if !message.is_tool_result() && !joins && !leaves_open {
             self.end_newest_round(place.seq);
         }
+
         let answered = self.newest_round().filter(|_| results > 0);
         if asks && !joins {
             let round = Round { asked: place.seq, followed: NOT_FOLLOWED };
@@ -172,13 +200,20 @@ impl Folded {
 
     /// Returns `true` if the message is one more element of the reply that has the newest calls.
     fn joins_newest_round(&self, message: &Message, place: Place) -> bool {
-        let Some(last) = self.items.last() else { return false };
-        let round = self.members.last().filter(|member| member.item + 1 == self.items.len()).map(|member| member.round);
-        let is_of_newest = round.is_some() && round == self.newest_round() && last.seq == place.seq;
-        let joins_reply = || last.message.is_reply() && message.index().closes == Closes::AfterResult;
-        let is_begun_here = |Found { round, .. }: &Found| round.asked == place.seq && round.followed == NOT_FOLLOWED;
-        let joins_calls = || last.is_reply && self.rounds.last().is_some_and(is_begun_here);
-        is_of_newest && if place.is_of_round { joins_calls() } else { joins_reply() }
+        let (Some(last), Some(member), Some(newest)) = (self.items.last(), self.members.last(), self.rounds.last())
+        else {
+            return false;
+        };
+        let is_of_newest = member.item + 1 == self.items.len() && Some(member.round) == self.newest_round();
+        if !is_of_newest || last.seq != place.seq {
+            return false;
+        }
+
+        if place.is_of_round {
+            last.is_reply && newest.round.asked == place.seq && newest.round.followed == NOT_FOLLOWED
+        } else {
+            last.message.is_reply() && message.index().closes == Closes::AfterResult
+        }
     }
 
     /// Returns the index of the newest round.
@@ -188,10 +223,13 @@ impl Folded {
 
     /// Removes the items from index `len` on, if there are any.
     fn truncate_to(&mut self, len: Option<usize>) {
-        let Some((len, removed)) = len.and_then(|len| Some((len, self.items.get(len)?.seq))) else { return };
-        self.gave_way.extend(self.items.drain(len..).map(|item| item.seq));
+        let Some(len) = len else { return };
+        let Some(removed) = self.items.get(len).map(|item| item.seq) else { return };
+
+        self.replaced.extend(self.items.drain(len..).map(|item| item.seq));
         while self.members.pop_if(|member| member.item >= len).is_some() {}
         while self.rounds.pop_if(|found| found.begins_at >= len).is_some() {}
+
         // If the attempt to continue a paused reply is removed, an earlier exchange follows the newest round.
         if let Some(Found { round, .. }) = self.rounds.last_mut().filter(|found| found.round.followed >= removed) {
             round.followed = NOT_FOLLOWED;
@@ -199,14 +237,14 @@ impl Folded {
     }
 
     /// Removes the exchange that the input of a call repeats, if the log ends with one.
-    pub(super) fn make_way_for(&mut self, input: &[Message]) {
-        let remaining = self.state.make_way_for(input);
+    pub(super) fn drop_attempt_before(&mut self, input: &[Message]) {
+        let remaining = self.state.drop_attempt_before(input);
         self.truncate_to(remaining);
     }
 
-    /// Returns the positions of the exchanges that gave way to another attempt to answer the same calls.
-    pub(super) fn gave_way(&self) -> &[Seq] {
-        &self.gave_way
+    /// Returns the positions of the exchanges that another attempt to answer the same calls replaced.
+    pub(super) fn replaced(&self) -> &[Seq] {
+        &self.replaced
     }
 
     /// Returns the state after the last exchange.
@@ -224,9 +262,9 @@ impl Folded {
         if self.open().is_empty() {
             return None;
         }
-        let asks = |message: &Message| !message.tool_calls().is_empty();
-        let open = &self.items.iter().rfind(|item| asks(&item.message))?.message;
-        input.iter().position(|message| asks(message) && message.tool_calls() == open.tool_calls())
+        let mut calls = self.items.iter().map(|item| item.message.tool_calls());
+        let open = calls.rfind(|calls| !calls.is_empty())?;
+        input.iter().position(|message| message.tool_calls() == open)
     }
 
     /// Gives the open calls their constant result.
@@ -236,20 +274,40 @@ impl Folded {
         self.push_substitutes(&closed, seq);
     }
 
+    /// Returns the items before an input, which `answers` the open calls or opens a turn.
+    pub(super) fn into_items_before(
+        mut self,
+        exchanges: &[Recorded],
+        input: &[Message],
+        answers: bool,
+        request: &RequestInfo,
+    ) -> Vec<Item> {
+        if !answers {
+            self.close();
+        }
+        let mut items = self.into_items(answers && input.iter().all(Message::is_tool_result));
+        if request.thinks_with_budget {
+            end_rounds(&mut items, exchanges, !answers);
+        }
+        items
+    }
+
     /// Returns the items. If `continues`, the input has nothing but results, so that the model continues its turn.
     pub(super) fn into_items(self, continues: bool) -> Vec<Item> {
         let Self { mut items, rounds, members, next, has_only_plain_exchanges, .. } = self;
         for Member { item, round } in members {
-            let (Item { message, round: of_item, rest, .. }, Round { asked, followed }) =
-                (&mut items[item], rounds[round].round);
+            let item = &mut items[item];
             // A message that stands for everything before it stays if its round is left out.
-            if !message.index().restarts || !message.tool_calls().is_empty() {
-                *of_item = Some(Round { asked, followed: followed.min(next) });
-                *rest = rest_of(message);
+            if item.message.index().restarts && item.message.tool_calls().is_empty() {
+                continue;
             }
+            let Round { asked, followed } = rounds[round].round;
+            item.round = Some(Round { asked, followed: followed.min(next) });
+            item.rest = rest_of(&item.message);
         }
+
         if !has_only_plain_exchanges {
-            linked::settle(&mut items, continues, next);
+            settle(&mut items, continues, next);
             bind_instructions(&mut items);
         }
         open(&mut items);
@@ -265,7 +323,7 @@ fn number(index: usize) -> Option<NonZeroU32> {
 /// Adds the message that must be sent before the first one, if there is one.
 fn open(items: &mut Vec<Item>) {
     let Some(first) = items.first() else { return };
-    if let Some(opening) = opening::before(Some(&first.message)) {
+    if let Some(opening) = opening_before(Some(&first.message)) {
         items.insert(0, Item::new(opening, first.seq));
     }
 }
@@ -284,4 +342,131 @@ fn bind_instructions(items: &mut [Item]) {
 /// Returns what a message says besides its results.
 fn rest_of(message: &Message) -> Option<Message> {
     if message.is_tool_result() || message.answers().is_empty() { None } else { message.answering(&[]) }
+}
+
+/// Joins the rounds of replies that belong together, and leaves out what the provider would refuse. If `continues`, the
+/// model continues its turn after the items. `next` is the position of the log's next exchange.
+fn settle(items: &mut Vec<Item>, continues: bool, next: Seq) {
+    let Settlement { changes, links } = Settlement::of(items.iter().map(|item| &item.message), continues);
+    join(items, &links, next);
+
+    if changes.is_empty() {
+        return;
+    }
+
+    let mut changes = changes.into_iter().peekable();
+    let mut at = 0;
+    items.retain_mut(|item| {
+        let change = changes.next_if(|change| change.at == at);
+        at += 1;
+        let Some(change) = change else { return true };
+        let Some(message) = change.left else { return false };
+        item.message = message;
+        item.is_settled = true;
+        true
+    });
+
+    for at in (0..items.len()).rev() {
+        if needs_reply(&items[at].message) && !items.get(at + 1).is_some_and(|next| next.is_reply) {
+            items.remove(at);
+        }
+    }
+}
+
+/// Makes the items from the first to the last index of each link one round.
+fn join(items: &mut [Item], links: &[(usize, usize)], next: Seq) {
+    let spans = spans(links).into_iter();
+    let spans: Vec<Span> = spans.filter_map(|(first, last)| Span::of(items, first, last, next)).collect();
+
+    let mut joined = BTreeMap::new();
+    for Span { first, last, round } in spans {
+        for item in &mut items[first..=last] {
+            if let Some(before) = item.round.replace(round) {
+                joined.insert(positions(before), round);
+            }
+        }
+    }
+
+    // A round can begin before the span, and its results come after it.
+    for item in items {
+        item.round = item.round.map(|round| *joined.get(&positions(round)).unwrap_or(&round));
+    }
+}
+
+/// The items of replies that belong together, and their round.
+struct Span {
+    first: usize,
+    last: usize,
+    round: Round,
+}
+
+impl Span {
+    /// Returns `None` if none of the items is in a round.
+    fn of(items: &[Item], first: usize, last: usize, next: Seq) -> Option<Self> {
+        let between = &items[first..=last];
+        if between.iter().all(|item| item.round.is_none()) {
+            return None;
+        }
+        let asked = between.iter().map(|item| item.round.map_or(item.seq, |round| round.asked)).min()?;
+        // The last reply can have calls of its own. Otherwise the next item follows the round.
+        let followed = match items[last].round {
+            Some(round) => round.followed,
+            None => items.get(last + 1).map_or(next, |item| item.seq),
+        };
+        Some(Self { first, last, round: Round { asked, followed } })
+    }
+}
+
+fn positions(round: Round) -> (Seq, Seq) {
+    (round.asked, round.followed)
+}
+
+/// Returns the first and the last index of links that overlap. The links are in the order of their last index.
+fn spans(links: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let mut spans: Vec<(usize, usize)> = Vec::new();
+    for (mut first, last) in links.iter().copied() {
+        while let Some((before, _)) = spans.pop_if(|(_, end)| *end >= first) {
+            first = first.min(before);
+        }
+        spans.push((first, last));
+    }
+    spans
+}
+
+/// The constant reply to a round without one.
+pub(super) const ABANDONED: &str = "[no reply: this turn was abandoned]";
+
+/// Adds a reply after each round that a question follows. If `opens_turn`, a question follows the items.
+fn end_rounds(items: &mut Vec<Item>, exchanges: &[Recorded], opens_turn: bool) {
+    let mut ended = Vec::with_capacity(items.len() + 1);
+    // The exchange of the last reply.
+    let mut replied: Option<Seq> = None;
+    // The reply that is missing after the results after it.
+    let mut missing: Option<Item> = None;
+
+    for item in items.drain(..) {
+        if item.message.is_reply() {
+            replied = Some(item.seq);
+            missing = None;
+        } else if !item.message.answers().is_empty() {
+            missing = reply_to(&item);
+        } else if replied.is_some_and(|replied| replied < item.seq) && opens_turn_at(exchanges, item.seq) {
+            ended.extend(missing.take());
+        }
+        ended.push(item);
+    }
+    ended.extend(missing.filter(|_| opens_turn));
+    *items = ended;
+}
+
+/// Returns `true` if the exchange at this position opens a turn.
+fn opens_turn_at(exchanges: &[Recorded], seq: Seq) -> bool {
+    let at = exchanges.binary_search_by_key(&seq, |recorded| recorded.seq);
+    at.is_ok_and(|at| exchanges[at].exchange.opens_turn())
+}
+
+/// Returns the constant reply to results. A dialect reads what it writes. If it does not, there is no reply.
+fn reply_to(results: &Item) -> Option<Item> {
+    let message = Message::compose(results.message.dialect()?, &Role::Assistant, ABANDONED).ok()?;
+    Some(Item { round: results.round, ..Item::new(message, results.seq) })
 }

@@ -1,21 +1,21 @@
-//! Rounds after an attempt has given way, and the short way for plain exchanges.
+//! Rounds after an attempt has given way, rounds without a reply, and the short way for plain exchanges.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use tower_chat_history_core::{
-    AnthropicMessages, ChatCompletions, Dialect, Exchange, ExchangeId, Incarnation, Message, OpenAiResponses, Recorded,
-    Revision, Seq, Window,
+    AnthropicMessages, ChatCompletions, Dialect, Exchange, ExchangeId, Incarnation, Message, OpenAiResponses,
+    Positions, Recorded, Revision, Seq, Window,
 };
 
 use super::{
-    FitError, InputError,
-    fold::Folded,
-    item::{Item, Round},
-    loaded::LoadedWindow,
+    FitError, InputError, LoadedWindow,
+    fold::{ABANDONED, Folded},
+    item::{Extent, Item, Round},
     plan,
     tests::plan_input,
 };
+use crate::context::request::RequestInfo;
 
 /// Returns the log of these exchanges: the messages of each, and the exchange that it continues.
 fn log(dialect: &'static dyn Dialect, exchanges: &[(&[&str], Option<u64>)]) -> Vec<Recorded> {
@@ -30,8 +30,8 @@ fn log(dialect: &'static dyn Dialect, exchanges: &[(&[&str], Option<u64>)]) -> V
 
 /// Returns the exchange that this input continues, and the round of each message before it.
 fn rounds(log: &[Recorded], input: &[Message]) -> (Option<Seq>, Vec<Option<Round>>) {
-    let mut folded = Folded::of(log, Seq::FIRST, Seq::FIRST);
-    folded.make_way_for(input);
+    let mut folded = Folded::of(log, Positions::default());
+    folded.drop_attempt_before(input);
     let asked = folded.state().asked();
     (asked, folded.into_items(true).into_iter().map(|item| item.round).collect())
 }
@@ -43,7 +43,7 @@ const fn round(asked: u64, followed: u64) -> Option<Round> {
 const QUESTION: &str = r#"{"role":"user","content":"q"}"#;
 
 #[test]
-fn calls_stay_a_round_if_a_text_is_between_them_and_the_attempt_that_gives_way() {
+fn calls_stay_a_round_if_a_text_is_between_them_and_the_attempt_that_is_replaced() {
     let call = |id: &str| format!(r#"{{"type":"function_call","call_id":"{id}","name":"f","arguments":"{{}}"}}"#);
     let output = |id: &str| format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"r"}}"#);
     let text = r#"{"type":"message","role":"assistant","content":"t"}"#;
@@ -63,12 +63,12 @@ fn calls_stay_a_round_if_a_text_is_between_them_and_the_attempt_that_gives_way()
     let again = Message::in_dialect(&OpenAiResponses, output_b.as_str()).unwrap();
     let (a, b) = (round(0, 1), round(1, 4));
     assert_eq!(rounds(&log[..4], &[again]), (Some(Seq::new(1)), vec![None, a, a, b, None]));
-    // The attempt gives way to the exchange with the repeated call, too.
+    // The exchange with the repeated call replaces the attempt, too.
     assert_eq!(rounds(&log, &[]), (None, vec![None, a, a, b, None, b, None]));
 }
 
 #[test]
-fn a_round_before_a_paused_reply_stays_finished_if_the_attempt_to_continue_it_gives_way() {
+fn a_round_before_a_paused_reply_stays_finished_if_the_attempt_to_continue_it_is_replaced() {
     let text = r#"{"role":"assistant","content":"t"}"#;
     let mut log = log(
         &AnthropicMessages,
@@ -161,6 +161,63 @@ fn a_paused_reply_of_which_nothing_is_sent_needs_an_input() {
     }
 }
 
+const ASKED: [&str; 2] = [
+    r#"{"role":"user","content":"q"}"#,
+    r#"{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"f","input":{}}]}"#,
+];
+const RESULT: &str = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"1"}]}"#;
+const TEXT: &str = r#"{"role":"user","content":"and?"}"#;
+const SAID: &str = r#"{"role":"assistant","content":"a"}"#;
+
+/// Returns the roles of the items: `u` for a question, `r` for results, `a` for a reply, `-` for the constant one.
+fn items(exchanges: &[(&[&str], Option<u64>)], opens_turn: bool, thinks: bool) -> (String, Vec<Item>) {
+    let log = log(&AnthropicMessages, exchanges);
+    let folded = Folded::of(&log, Positions::default());
+    let mut request = RequestInfo::new();
+    request.thinks_with_budget = thinks;
+    let items = folded.into_items_before(&log, &[], !opens_turn, &request);
+    let kind = |item: &Item| match &item.message {
+        message if message.json().contains(ABANDONED) => '-',
+        message if message.is_reply() => 'a',
+        message if !message.answers().is_empty() => 'r',
+        _ => 'u',
+    };
+    (items.iter().map(kind).collect(), items)
+}
+
+#[test]
+fn a_question_after_a_round_without_a_reply_is_after_a_constant_reply() {
+    let kinds = |log: &[(&[&str], Option<u64>)], opens_turn| items(log, opens_turn, true).0;
+    let asked: (&[&str], Option<u64>) = (&ASKED, None);
+    assert_eq!(kinds(&[asked], true), "uar-", "abandoned by the input");
+    assert_eq!(kinds(&[asked], false), "ua", "answered by the input");
+    assert_eq!(kinds(&[asked, (&[TEXT, SAID], None)], true), "uar-ua", "abandoned in the log");
+    let stored: (&[&str], Option<u64>) = (&[RESULT], Some(0));
+    assert_eq!(kinds(&[asked, stored], true), "uar-", "stored without a reply");
+    assert_eq!(kinds(&[asked, stored], false), "uar", "the input continues it");
+    assert_eq!(kinds(&[asked, stored, (&[TEXT, SAID], None)], true), "uar-ua");
+    // Everything of a turn is one prompt's input.
+    assert_eq!(kinds(&[asked, (&[RESULT, TEXT, SAID], Some(0))], true), "uarua");
+    let imported = [ASKED[0], ASKED[1], RESULT, TEXT, SAID];
+    assert_eq!(kinds(&[(&imported, None)], true), "uarua");
+    assert_eq!(kinds(&[asked, (&[RESULT, SAID], Some(0)), (&[TEXT, SAID], None)], true), "uaraua");
+}
+
+#[test]
+fn a_request_without_a_budget_needs_no_constant_reply() {
+    assert_eq!(items(&[(&ASKED, None)], true, false).0, "uar");
+}
+
+#[test]
+fn a_cut_leaves_out_the_constant_reply_with_its_round() {
+    let (kinds, items) = items(&[(&ASKED, None), (&[TEXT, SAID], None)], true, true);
+    let kept = |window: u64, rounds: u64| -> String {
+        let kept = |item: &Item| item.is_kept(Extent { window: Seq::new(window), rounds: Seq::new(rounds) });
+        kinds.chars().zip(&items).filter(|(_, item)| kept(item)).map(|(kind, _)| kind).collect()
+    };
+    assert_eq!([kept(0, 0), kept(0, 2), kept(1, 1)], ["uar-ua", "uua", "ua"]);
+}
+
 /// Messages of two dialects, and a blank reply in each.
 fn samples() -> [(&'static dyn Dialect, Vec<&'static str>, &'static str); 2] {
     let chat = vec![
@@ -224,8 +281,8 @@ proptest! {
         let not_plain: Vec<Recorded> = log.iter().map(with_blank_reply).collect();
         let input: Vec<Message> = input.iter().map(message).collect();
         let items = |log: &[Recorded]| {
-            let mut folded = Folded::of(log, Seq::FIRST, Seq::FIRST);
-            folded.make_way_for(&input);
+            let mut folded = Folded::of(log, Positions::default());
+            folded.drop_attempt_before(&input);
             if !continues {
                 folded.close();
             }

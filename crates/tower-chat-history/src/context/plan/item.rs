@@ -43,6 +43,19 @@ pub(super) struct Round {
     pub(super) followed: Seq,
 }
 
+/// The part of the log that a prompt contains: the exchanges from `window` on, without the rounds that an exchange
+/// before `rounds` follows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub(super) window: Seq,
+    pub(super) rounds: Seq,
+}
+
+impl Extent {
+    /// The whole log.
+    pub(super) const ALL: Self = Self { window: Seq::FIRST, rounds: Seq::FIRST };
+}
+
 impl Item {
     /// Creates the item of a message that belongs to no round and to no reply.
     pub(super) const fn new(message: Message, seq: Seq) -> Self {
@@ -59,24 +72,26 @@ impl Item {
         }
     }
 
-    /// Returns `true` if the message is kept whole in a window that starts at `window` and leaves out the rounds that
-    /// are followed by an exchange before `rounds`.
-    pub(super) fn is_kept(&self, window: Seq, rounds: Seq) -> bool {
-        self.seq >= window && self.round.is_none_or(|round| round.asked >= window && round.followed >= rounds)
+    /// Returns `true` if a prompt with this extent contains the whole message.
+    pub(super) fn is_kept(&self, extent: Extent) -> bool {
+        let Some(round) = self.round else { return self.seq >= extent.window };
+        self.seq >= extent.window && round.asked >= extent.window && round.followed >= extent.rounds
     }
 
-    /// Returns the message as it is sent in such a window: whole, only its rest, or `None` if nothing of it is kept.
-    pub(super) fn message_in(&self, window: Seq, rounds: Seq) -> Option<&Message> {
-        if self.is_kept(window, rounds) {
+    /// Returns the message as a prompt with this extent contains it: whole, only its rest, or `None` if nothing of it
+    /// is kept.
+    pub(super) fn message_in(&self, extent: Extent) -> Option<&Message> {
+        if self.is_kept(extent) {
             Some(&self.message)
         } else {
-            self.rest.as_ref().filter(|_| self.seq >= window)
+            self.rest.as_ref().filter(|_| self.seq >= extent.window)
         }
     }
 
-    /// Returns the item in such a window: whole, only its rest, or `None` if nothing of it is kept.
-    pub(super) fn kept(self, window: Seq, rounds: Seq) -> Option<Self> {
-        if self.is_kept(window, rounds) { Some(self) } else { self.without_round().filter(|item| item.seq >= window) }
+    /// Returns the item as a prompt with this extent contains it: whole, only its rest, or `None` if nothing of it is
+    /// kept.
+    pub(super) fn kept(self, extent: Extent) -> Option<Self> {
+        if self.is_kept(extent) { Some(self) } else { self.without_round().filter(|item| item.seq >= extent.window) }
     }
 
     /// Returns the item without its round, or `None` if nothing is left.

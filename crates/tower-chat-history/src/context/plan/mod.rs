@@ -1,124 +1,126 @@
 //! The plan of a call: the messages that are sent, as a pure function of the loaded history, the input and the policy.
+//!
+//! Begin with [`plan`]. It folds the log's window into [items](item), leaves out [reasoning] that is not valid any
+//! more, and makes the rest [fit] the budget.
 
 mod call_budget;
 mod clearing;
 mod cutoff_search;
-mod error;
-pub mod explain;
+pub(crate) mod explain;
 mod fit;
 #[cfg(test)]
 mod fit_tests;
 mod fold;
 #[cfg(test)]
 mod fold_tests;
-mod grown;
 mod history;
 mod input;
 mod item;
-mod linked;
-mod load_limit;
-mod loaded;
-mod pinned;
-mod provenance;
 mod reasoning;
 #[cfg(test)]
 mod reasoning_tests;
-mod restart;
-mod same_call;
-mod same_message;
-mod same_said;
+mod same;
+#[cfg(test)]
+mod same_tests;
 #[cfg(test)]
 mod sequence_tests;
 #[cfg(test)]
 mod server_tools_tests;
-mod sizes;
 #[cfg(test)]
 mod tests;
-pub mod transcript;
+pub(crate) mod transcript;
+#[cfg(test)]
+mod transcript_tests;
 mod trimming;
 #[cfg(test)]
 mod trimming_tests;
-mod unreplied;
 mod window_index;
 
 use tower_chat_history_core::{Cut, LoadLimit, Message, Origin, Recorded, Seq};
 
-pub use self::{
-    call_budget::{CallBudget, FitBudget},
-    error::{FitError, InputError, TranscriptError},
-    fit::Fit,
-    grown::GrownWindow,
-    history::{History, first_uncovered},
-    input::{OnOpenTurn, refuse_foreign},
-    loaded::LoadedWindow,
-    pinned::pinned,
-    provenance::{Conditions, RENDERER, SentPrompt, provenance},
-    reasoning::Reasoning,
-    sizes::Size,
+pub(crate) use self::{
+    call_budget::{CallBudget, FitBudget, GrownWindow},
+    history::{History, LoadedWindow, first_uncovered, pinned},
+    input::refuse_foreign,
+    reasoning::{Conditions, SentPrompt, provenance},
     window_index::can_start_window,
 };
 use self::{
-    fit::WholeWindow,
+    fit::{Fit, WholeWindow},
     fold::Folded,
+    history::cut_truncated,
     input::{check_continued, check_input, continues_turn},
-    item::Item,
-    load_limit::cut_truncated,
 };
-use crate::context::{budget::TrimReason, request::RequestInfo};
+pub use self::{
+    input::{InputError, OnOpenTurn},
+    transcript::TranscriptError,
+};
+use crate::context::budget::{DoesNotFit, TrimReason};
+
+/// A list that cannot be made to fit.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum FitError {
+    /// The list is not a valid prompt.
+    #[error("the messages are not a valid prompt: {0}")]
+    Input(#[from] InputError),
+    /// The messages that have to be sent are too large.
+    #[error(transparent)]
+    DoesNotFit(#[from] DoesNotFit),
+}
 
 /// The plan of a call: the messages to send before the input, and the values that are recorded with the exchange.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The messages of the log to send, and the account of how they were made to fit. Followed by the input, the
     /// messages obey the chat rules.
-    pub fit: Fit,
+    pub(crate) fit: Fit,
     /// The exchange whose calls the input answers.
-    pub continues: Option<Seq>,
+    pub(crate) continues: Option<Seq>,
     /// The number of open calls that a new question in the input closed without results.
-    pub superseded: usize,
+    pub(crate) superseded: usize,
     /// The budget that the prompt fits, if there is one.
-    pub budget: Option<CallBudget>,
+    pub(crate) budget: Option<CallBudget>,
     /// The tokens by which the prompt may exceed the budget's largest prompt, because the provider counts fewer.
-    pub raised_by: u64,
+    pub(crate) raised_by: u64,
     /// The size of the summary that is sent.
-    pub summary_tokens: u64,
+    pub(crate) summary_tokens: u64,
     /// The part of the log from which messages can be recalled for this call, which may be empty if messages of other
     /// conversations can be. `None` if nothing is to be recalled.
-    pub recallable: Option<Recallable>,
+    pub(crate) recallable: Option<Recallable>,
 }
 
 /// The part of the log that a prompt does not contain, and the room for messages of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recallable {
+pub(crate) struct Recallable {
     /// The position before which the prompt lacks the questions of the log.
-    pub before: Seq,
+    pub(crate) before: Seq,
     /// The tokens that are free in the prompt. `None` without a budget.
-    pub room: Option<u64>,
+    pub(crate) room: Option<u64>,
 }
 
 /// The input of the planner. `Debug` shows no text, because the `Debug` of messages shows none.
 #[derive(Clone, Copy, Debug)]
-pub struct PlanInput<'a> {
-    pub history: History<'a>,
+pub(crate) struct PlanInput<'a> {
+    pub(crate) history: History<'a>,
     /// The summary, as the message that is sent first.
-    pub summary: Option<&'a Message>,
-    pub summary_tokens: u64,
-    pub input: &'a [Message],
+    pub(crate) summary: Option<&'a Message>,
+    pub(crate) summary_tokens: u64,
+    pub(crate) input: &'a [Message],
     /// The messages that are stored in place of the input.
-    pub instead: Option<&'a [Message]>,
-    pub limit: LoadLimit,
-    pub on_open_turn: OnOpenTurn,
+    pub(crate) instead: Option<&'a [Message]>,
+    pub(crate) limit: LoadLimit,
+    pub(crate) on_open_turn: OnOpenTurn,
     /// The tokens that the counter counts and the provider does not, at the beginning of the prompt.
-    pub overcount: u64,
+    pub(crate) overcount: u64,
     /// The tokens to reserve for messages that are recalled for this call. `None` if nothing is to be recalled.
-    pub recall_reserve: Option<u64>,
+    pub(crate) recall_reserve: Option<u64>,
     /// True if messages of other conversations may be recalled, also if the prompt contains the whole log.
-    pub recalls_others: bool,
+    pub(crate) recalls_others: bool,
     /// The conditions on which the validity of reasoning depends.
-    pub conditions: Conditions<'a>,
-    /// The budget, if there is one. Its [`summary`](crate::context::budget::PromptTokens::summary) is the room that is reserved
-    /// for a summary.
-    pub budget: Option<FitBudget<'a>>,
+    pub(crate) conditions: Conditions<'a>,
+    /// The budget, if there is one. Its [`summary`](crate::context::budget::PromptTokens::summary) is the room that is
+    /// reserved for a summary.
+    pub(crate) budget: Option<FitBudget<'a>>,
 }
 
 /// Plans a call.
@@ -128,7 +130,7 @@ pub struct PlanInput<'a> {
 /// # Errors
 ///
 /// Returns an error if the input is not valid, or if the smallest prompt does not fit.
-pub fn plan(input: &PlanInput<'_>) -> Result<Plan, FitError> {
+pub(crate) fn plan(input: &PlanInput<'_>) -> Result<Plan, FitError> {
     let Some(budget) = input.budget else { return plan_once(input, None, Extras::of(input)) };
 
     // Overcounted tokens are those of the prompt's beginning. They raise the limits only if nothing is left out.
@@ -159,10 +161,11 @@ fn plan_within(input: &PlanInput<'_>, budget: FitBudget<'_>) -> Result<Plan, Fit
             planned => return planned,
         };
 
-        let has_room_to_give = extras.summary_room != extras.summary_tokens;
+        // Room that is reserved for a larger summary in the future is not needed for this call.
+        let reserves_more = extras.summary_room != extras.summary_tokens;
         if error.turn_is_bound {
             // Without anything that earlier prompts of the turn contained, its reasoning would not be valid.
-            if !has_room_to_give {
+            if !reserves_more {
                 return Err(error.into());
             }
             extras.summary_room = extras.summary_tokens;
@@ -171,8 +174,7 @@ fn plan_within(input: &PlanInput<'_>, budget: FitBudget<'_>) -> Result<Plan, Fit
         } else if extras.sends_recalled && continues_turn(input.input) && input.history.has_recalled() {
             // If the input opens a turn, nothing of the window has to be sent, so recalled messages are not the reason.
             extras.sends_recalled = false;
-        } else if has_room_to_give {
-            // The required messages are more important than room for a future summary.
+        } else if reserves_more {
             extras.summary_room = extras.summary_tokens;
         } else if extras.summary.is_some() {
             // The call is more important than the summary.
@@ -185,7 +187,7 @@ fn plan_within(input: &PlanInput<'_>, budget: FitBudget<'_>) -> Result<Plan, Fit
     }
 }
 
-/// What a prompt can do without if it does not fit.
+/// The parts that a prompt can do without if it does not fit.
 #[derive(Clone, Copy)]
 struct Extras<'a> {
     /// The tokens to reserve for messages that are recalled for this call. `None` if nothing is to be recalled.
@@ -214,19 +216,23 @@ impl<'a> Extras<'a> {
 fn plan_once(input: &PlanInput<'_>, budget: Option<FitBudget<'_>>, extras: Extras<'_>) -> Result<Plan, FitError> {
     let history = input.history;
     let window = history.window();
+
+    // The exchanges of the window, by the stored cut, or by the one that a truncated load causes.
     let truncated = window.and_then(|window| cut_truncated(window, input.limit));
     let cut = truncated.as_ref().or(history.cut()).cloned().unwrap_or_default();
     let exchanges = in_window(history.exchanges(), &cut);
+    let mut positions = cut.positions;
+    if !extras.sends_recalled {
+        positions.recalled_from = exchanges.last().map_or(cut.window_start, |last| last.seq.next());
+    }
 
-    let next = exchanges.last().map_or(cut.window_start, |last| last.seq.next());
-    let recalled_from = if extras.sends_recalled { cut.recalled_from } else { next };
-    let mut folded = Folded::of(exchanges, cut.window_start, recalled_from);
-    folded.make_way_for(input.input);
-
+    // The items of the prompt, if the input can follow them.
+    let mut folded = Folded::of(exchanges, positions);
+    folded.drop_attempt_before(input.input);
     let answers = check(&folded, input)?;
     let continues = folded.state().asked().filter(|_| answers);
     let superseded = if answers { 0 } else { folded.open().len() };
-    let items = before_input(folded, exchanges, input.input, answers, input.conditions.request);
+    let items = folded.into_items_before(exchanges, input.input, answers, input.conditions.request);
 
     // Only an input that opens a turn gets recalled messages, so they are never between a call and its result.
     let recall_reserve = extras.recall_reserve.filter(|_| !answers);
@@ -239,8 +245,9 @@ fn plan_once(input: &PlanInput<'_>, budget: Option<FitBudget<'_>>, extras: Extra
         budget
     });
 
-    let (summary, conditions) = (extras.summary, input.conditions);
-    let whole = WholeWindow { items, exchanges, cut: &cut, continues, summary, conditions };
+    // The part of them that fits.
+    let whole =
+        WholeWindow { items, exchanges, cut: &cut, continues, summary: extras.summary, conditions: input.conditions };
     let mut fit = match &budget {
         Some(budget) => fit::fit(whole, budget)?,
         None => fit::unlimited(whole),
@@ -256,13 +263,15 @@ fn plan_once(input: &PlanInput<'_>, budget: Option<FitBudget<'_>>, extras: Extra
         fit.sent_under.covers_to = Seq::FIRST;
     }
     fit.window.splice(0..0, summary.cloned());
-    fit.sent_under.recalled_from = fit.sent_under.recalled_from.max(recalled_from);
 
+    // The cut to store with the exchange.
+    fit.sent_under.recalled_from = fit.sent_under.recalled_from.max(positions.recalled_from);
     fit.cut = fit.cut.or(truncated).filter(|_| window.is_some());
-    if recalled_from > cut.recalled_from && budget.is_some_and(|budget| budget.stores) {
-        fit.cut.get_or_insert(cut).recalled_from = recalled_from;
+    if positions.recalled_from > cut.recalled_from && budget.is_some_and(|budget| budget.stores) {
+        fit.cut.get_or_insert(cut).recalled_from = positions.recalled_from;
     }
 
+    // The account of what the prompt does without.
     if let Some(budget) = &budget {
         fit.keep_reply(budget);
     }
@@ -293,7 +302,8 @@ fn plan_once(input: &PlanInput<'_>, budget: Option<FitBudget<'_>>, extras: Extra
     })
 }
 
-/// Checks that the input can follow the log. Returns `true` if it answers the open calls, and `false` if it opens a turn.
+/// Checks that the input can follow the log. Returns `true` if it answers the open calls, and `false` if it opens a
+/// turn.
 fn check(log: &Folded, input: &PlanInput<'_>) -> Result<bool, InputError> {
     let answers = check_input(log.state(), input.input)?;
     if let Some(instead) = input.instead
@@ -318,31 +328,19 @@ fn in_window<'a>(exchanges: &'a [Recorded], cut: &Cut) -> &'a [Recorded] {
     &exchanges[start..]
 }
 
-/// Returns the items of these exchanges before an input, which `answers` the open calls or opens a turn.
-fn before_input(
-    mut folded: Folded,
-    exchanges: &[Recorded],
-    input: &[Message],
-    answers: bool,
-    request: &RequestInfo,
-) -> Vec<Item> {
-    if !answers {
-        folded.close();
-    }
-    let mut items = folded.into_items(answers && input.iter().all(Message::is_tool_result));
-    unreplied::end_rounds(&mut items, exchanges, !answers, request);
-    items
-}
-
 /// Returns the cut that the window should have after a call. The exchanges that it leaves out can then be summarized in
 /// advance. `origin` is that of the next call, whose prompt lacks everything that this origin cannot read. Returns
 /// `None` if the window can stay as it is, or if its last turn is still open.
-#[must_use]
-pub fn next_cut(window: &LoadedWindow, limit: LoadLimit, budget: &FitBudget<'_>, origin: &Origin) -> Option<Cut> {
+pub(crate) fn next_cut(
+    window: &LoadedWindow,
+    limit: LoadLimit,
+    budget: &FitBudget<'_>,
+    origin: &Origin,
+) -> Option<Cut> {
     let truncated = cut_truncated(window, limit);
     let cut = truncated.as_ref().or(window.cut()).cloned().unwrap_or_default();
     let exchanges = in_window(&window.exchanges, &cut);
-    let folded = Folded::of(exchanges, cut.window_start, cut.recalled_from);
+    let folded = Folded::of(exchanges, cut.positions);
     if !folded.open().is_empty() || folded.state().awaits_reply() {
         return None;
     }

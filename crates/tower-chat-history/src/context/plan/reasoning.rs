@@ -22,26 +22,78 @@
 //!
 //! The rule depends only on earlier messages. With the same head, cut and origin, the prompt of a longer log therefore
 //! begins with the prompt of the shorter one.
+//!
+//! # Decisions
+//!
+//! - **No cut is stored when a message arrives that stands for everything before it.** The cut would hide messages that
+//!   another provider needs. So a change of the provider loses nothing.
 
-use tower_chat_history_core::{Bound, Cut, Digest, Exchange, Message, PromptDigests, Recorded, Seq};
+use tower_chat_history_core::{
+    Bound, Cut, Digest, Exchange, Message, Origin, Positions, PromptDigests, Provenance, Recorded, Seq,
+};
 
 use super::{
-    item::Item,
-    provenance::{self, Conditions, RENDERER, digest_after},
-    restart::Restart,
+    item::{Extent, Item},
     window_index::WindowIndex,
 };
-use crate::context::server_tools::needs_reply;
+use crate::context::{request::RequestInfo, server_tools::needs_reply};
+
+/// The version of the code that renders prompts. It changes whenever the same log leads to another prompt, because
+/// digests of different versions cannot be compared.
+pub(crate) const RENDERER: u32 = 1;
+
+/// The conditions of a call under which reasoning may be sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conditions<'a> {
+    pub(crate) request: &'a RequestInfo,
+    /// The [digest](RequestInfo::digest) of the request's head.
+    pub(crate) head: Digest,
+    pub(crate) origin: &'a Origin,
+}
+
+impl Conditions<'static> {
+    /// Returns the conditions of a call of which nothing is known.
+    pub(crate) fn unknown() -> Self {
+        Self { request: &UNKNOWN_REQUEST, head: Digest::default(), origin: &UNKNOWN_ORIGIN }
+    }
+}
+
+static UNKNOWN_REQUEST: RequestInfo = RequestInfo::new();
+static UNKNOWN_ORIGIN: Origin = Origin::UNKNOWN;
+
+/// The facts about the prompt of a reply.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentPrompt<'a> {
+    /// All messages after the head.
+    pub(crate) messages: &'a [Message],
+    /// The positions of the cut.
+    pub(crate) under: Positions,
+    /// The position of the log's next exchange when the prompt was made. `None` if the log was not loaded.
+    pub(crate) next: Option<Seq>,
+    /// The estimated size of the prompt in tokens, if it was counted.
+    pub(crate) tokens: Option<u64>,
+}
+
+/// Returns the provenance of a reply that was made after this prompt.
+pub(crate) fn provenance(call: Conditions<'_>, prompt: SentPrompt<'_>) -> Provenance {
+    let digests = PromptDigests::new(call.head, digest_after(call.head, prompt.messages));
+    Provenance::new(RENDERER, prompt.under, digests, call.origin.clone()).made_at(prompt.next).tokens(prompt.tokens)
+}
+
+/// Returns the digest of a prompt that continues with these messages.
+pub(super) fn digest_after<'m>(digest: Digest, messages: impl IntoIterator<Item = &'m Message>) -> Digest {
+    messages.into_iter().fold(digest, |digest, message| digest.then(message.digest()))
+}
 
 /// The result of the rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reasoning {
+pub(crate) struct Reasoning {
     /// The number of messages whose reasoning was left out of this prompt.
-    pub left_out: usize,
+    pub(crate) left_out: usize,
     /// True if the newest reasoning that is bound to its prompt was made under another head.
-    pub head_changed: bool,
+    pub(crate) head_changed: bool,
     /// True if the prompt begins with a message that stands for everything before it.
-    pub restarts: bool,
+    pub(crate) restarts: bool,
 }
 
 /// The items of a window, in which reasoning is left out where it is not valid.
@@ -62,47 +114,60 @@ impl Rule<'_> {
         if !items.iter().any(Item::is_ruled) {
             return reasoning;
         }
+
         let newest = self.exchanges.iter().rev().find_map(|recorded| digests_of_reply(&recorded.exchange));
         reasoning.head_changed = newest.is_some_and(|newest| newest.head != self.call.head);
-        let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
         if !items.iter().any(Item::depends_on_prefix) {
             reasoning.left_out = self.apply_to_origins(items);
             return reasoning;
         }
+
+        let extent = self.log.extent(self.log.base);
         let open_turn = self.log.continues.then(|| self.log.seq(self.log.most.window));
-        let mut is_turn_bound = false;
+        // The start of the open turn, after an element of it that is bound to its prompt.
+        let mut bound_turn = None;
         let mut digest = digest_after(self.call.head, self.summary);
         let mut restart = Restart::default();
         let mut next = 0;
+
         while let Some(group) = Group::at(items, next) {
             let Group { start, reply, end } = group;
             next = end;
-            let is_kept = |item: &Item| item.is_kept(window, rounds);
-            let lead = items[start..reply].iter().filter_map(|item| item.message_in(window, rounds));
-            let before = digest_after(digest, lead);
-            let mut valid = self.validity(&items[reply..end], Some(before));
-            let is_of_turn = |item: &Item| open_turn.is_some_and(|from| item.seq >= from);
-            is_turn_bound |= items[reply..end].iter().any(|item| is_of_turn(item) && item.is_bound_reply());
-            let may_restart = |item: &Item| valid.restarts && !(is_turn_bound && is_of_turn(item));
-            if items[start..end].iter().any(|item| is_kept(item) && item.restarts(valid) && may_restart(item)) {
+
+            let lead = items[start..reply].iter().filter_map(|item| item.message_in(extent));
+            let mut valid = self.validity(&items[reply..end], Some(digest_after(digest, lead)));
+            if let Some(from) = open_turn
+                && items[reply..end].iter().any(|item| item.seq >= from && item.is_bound_reply())
+            {
+                bound_turn = open_turn;
+            }
+
+            let begins_within = items[start..end]
+                .iter()
+                .any(|item| item.is_kept(extent) && item.restarts(valid) && item.may_begin_prompt(valid, bound_turn));
+            if begins_within {
                 // The next prompts begin anew within the reply, so its prompt is not the one that it was made under.
                 valid.prefix = 0;
             }
-            reasoning.left_out += leave_out(items, group, valid, is_kept);
-            let read = |at: usize| {
-                let item = &items[at];
-                let is_sent = is_kept(item) && may_restart(item);
-                let is_read = !item.is_left_out && item.is_kept(window, Seq::FIRST);
-                is_read && restart.read(at, start, &item.message, is_sent)
-            };
+            reasoning.left_out += leave_out(items, group, valid, extent);
+
             let mut from = start;
-            if (start..end).map(read).fold(false, |any, restarts| any | restarts) {
-                (from, digest, reasoning.restarts) = (restart.start, self.call.head, true);
+            for (at, item) in (start..end).zip(&items[start..end]) {
+                if item.is_left_out || !item.is_kept(Extent { rounds: Seq::FIRST, ..extent }) {
+                    continue;
+                }
+                let is_sent = item.is_kept(extent) && item.may_begin_prompt(valid, bound_turn);
+                if restart.read(at, start, &item.message, is_sent) {
+                    reasoning.restarts = true;
+                    from = restart.start;
+                    digest = self.call.head;
+                }
             }
+
             let left = items[from..end].iter().filter(|item| !item.is_left_out);
-            let sent = left.filter_map(|item| item.message_in(window, rounds));
-            digest = digest_after(digest, sent);
+            digest = digest_after(digest, left.filter_map(|item| item.message_in(extent)));
         }
+
         items.drain(..restart.start);
         items.retain(|item| !item.is_left_out);
         reasoning
@@ -111,16 +176,18 @@ impl Rule<'_> {
     /// Applies the rule to items that do not depend on the messages before them, so that no digest is needed. Returns
     /// the number of messages whose reasoning was left out.
     fn apply_to_origins(&self, items: &mut Vec<Item>) -> usize {
-        let (window, rounds) = (self.log.seq(self.log.base.window), self.log.seq(self.log.base.rounds));
-        let (mut left_out, mut next) = (0, 0);
+        let extent = self.log.extent(self.log.base);
+        let mut left_out = 0;
+        let mut next = 0;
         while let Some(group) = Group::at(items, after_unbound(items, next)) {
             let Group { start, reply, end } = group;
             next = end;
             if items[start..end].iter().any(|item| item.message.bound() != Bound::NONE) {
                 let valid = self.validity(&items[reply..end], None);
-                left_out += leave_out(items, group, valid, |item| item.is_kept(window, rounds));
+                left_out += leave_out(items, group, valid, extent);
             }
         }
+
         items.retain(|item| !item.is_left_out);
         left_out
     }
@@ -128,28 +195,28 @@ impl Rule<'_> {
     /// Returns what is valid in a reply, or in an item of an input, if everything before it has this digest. The digest
     /// is `None` if nothing is bound to its prompt. Only the prompt of a reply is known.
     fn validity(&self, items: &[Item], before: Option<Digest>) -> Validity {
-        let first = items.first().filter(|item| !item.is_recalled);
-        let Some((Recorded { seq, exchange, .. }, first)) =
-            first.and_then(|item| self.exchange(item.seq).zip(Some(item)))
-        else {
-            return Validity::default();
-        };
+        let Some(first) = items.first().filter(|item| !item.is_recalled) else { return Validity::default() };
+        let Some(Recorded { seq, exchange, .. }) = self.exchange(first.seq) else { return Validity::default() };
         let provenance = exchange.provenance.as_ref().filter(|provenance| provenance.renderer == RENDERER);
         let Some(provenance) = provenance else { return Validity::UNKNOWN };
+
         let dialect = exchange.messages.first().and_then(Message::dialect);
-        let is_readable = *seq >= self.cut.encrypted_from;
-        let origin = is_readable && dialect.is_some_and(|dialect| dialect.reads(&provenance.origin, self.call.origin));
+        let reads = dialect.is_some_and(|dialect| dialect.reads(&provenance.origin, self.call.origin));
+        let origin = reads && self.cut.sends_encrypted(*seq);
+
         // If another exchange was stored in the meantime, the prompt did not have it. The cut does not matter: it may
         // leave that exchange out, but the prompt would change once more after the cut.
         let has_all = provenance.made_at.is_some_and(|next| next >= *seq);
-        let is_kept = before == Some(provenance.digests.prompt) && *seq >= self.cut.reasoning_from;
-        let is_left_out = |item: &Item| !has_all && item.message.index().restarts;
-        let prefix = if first.is_reply && origin && is_kept {
-            let end = items.iter().position(is_left_out).unwrap_or(items.len());
-            as_made(&items[..end], exchange.reply())
-        } else {
-            0
-        };
+
+        let mut prefix = 0;
+        let is_same_prompt = before == Some(provenance.digests.prompt);
+        if first.is_reply && origin && is_same_prompt && self.cut.sends_reasoning(*seq) {
+            let mut made = items;
+            if !has_all && let Some(hides) = items.iter().position(|item| item.message.index().restarts) {
+                made = &items[..hides];
+            }
+            prefix = as_made(made, exchange.reply());
+        }
         Validity { prefix, origin, restarts: has_all }
     }
 
@@ -190,12 +257,12 @@ enum Left {
 impl Item {
     /// Returns `true` if it depends on the prompt or the origin how the message is sent.
     pub(super) fn is_ruled(&self) -> bool {
-        provenance::is_ruled(&self.message)
+        self.message.bound().can_be_removed() || self.message.index().restarts
     }
 
     /// Returns `true` if it depends on the messages before it how the message is sent.
     fn depends_on_prefix(&self) -> bool {
-        provenance::depends_on_prefix(&self.message)
+        self.message.bound().to_prefix || self.message.index().restarts
     }
 
     /// Returns `true` for an element of a reply that has reasoning which is bound to its prompt.
@@ -206,6 +273,12 @@ impl Item {
     /// Returns `true` if the message stands for everything before it, and is sent.
     fn restarts(&self, valid: Validity) -> bool {
         self.message.index().restarts && (!self.message.bound().to_origin || valid.origin)
+    }
+
+    /// Returns `true` if the prompt may begin with the message: it hides no exchange, and is not in an open turn whose
+    /// reasoning is bound to its prompts. That turn starts at `bound_turn`.
+    fn may_begin_prompt(&self, valid: Validity, bound_turn: Option<Seq>) -> bool {
+        valid.restarts && bound_turn.is_none_or(|from| self.seq < from)
     }
 }
 
@@ -237,38 +310,50 @@ impl Group {
         let leads = needs_reply(&first.message) && items.get(start + 1).is_some_and(|next| next.is_reply);
         let reply = if leads { start + 1 } else { start };
         let Item { seq, is_reply, .. } = items[reply];
-        let is_more = |next: &&Item| is_reply && next.is_reply && next.seq == seq;
-        let more = items[reply + 1..].iter().take_while(is_more).count();
-        Some(Self { start, reply, end: reply + 1 + more })
+
+        let mut end = reply + 1;
+        while is_reply && items.get(end).is_some_and(|next| next.is_reply && next.seq == seq) {
+            end += 1;
+        }
+        Some(Self { start, reply, end })
     }
 }
 
 /// Returns the index of the first item, from this index on, that is bound to something or belongs to a reply.
 fn after_unbound(items: &[Item], from: usize) -> usize {
-    let is_unbound = |item: &&Item| !item.is_reply && item.message.bound() == Bound::NONE;
-    from + items[from..].iter().take_while(is_unbound).count()
+    let mut rest = items[from..].iter();
+    let bound = rest.position(|item| item.is_reply || item.message.bound() != Bound::NONE);
+    bound.map_or(items.len(), |bound| from + bound)
 }
 
 /// Returns the number of items, from the first one, whose reasoning is after what the provider made it after. Reasoning
-/// after the first difference was made under another prompt. An item that was settled has no such reasoning, unless it
-/// already differed before that.
+/// after the first difference was made under another prompt. An item of which server calls or results were left out has
+/// no such reasoning, unless it already differed before that.
 fn as_made(items: &[Item], reply: &[Message]) -> usize {
-    let equals = |(item, made): &(&Item, &Message)| item.message.digest() == made.digest();
-    let equal = items.iter().zip(reply).take_while(equals).count();
-    let is_as_made = |(item, made): (&Item, &Message)| item.is_settled && made.sendable().digest() == made.digest();
-    equal + usize::from(items.get(equal).zip(reply.get(equal)).is_some_and(is_as_made))
+    let mut equal = 0;
+    for (item, made) in items.iter().zip(reply) {
+        if item.message.digest() != made.digest() {
+            let is_only_settled = item.is_settled && made.sendable().digest() == made.digest();
+            return equal + usize::from(is_only_settled);
+        }
+        equal += 1;
+    }
+    equal
 }
 
 /// Leaves out the reasoning that is not valid in the group, and the elements that must be followed by one that is left
-/// out. The caller removes the items that are marked as left out. Items that are not `kept` are not changed. Returns
-/// the number of messages whose reasoning was left out.
-fn leave_out(items: &mut [Item], group: Group, valid: Validity, kept: impl Fn(&Item) -> bool) -> usize {
-    let (mut left_out, mut is_followed, mut has_reply) = (0, false, false);
+/// out. The caller removes the items that are marked as left out. Items that a prompt with this extent does not contain
+/// are not changed. Returns the number of messages whose reasoning was left out.
+fn leave_out(items: &mut [Item], group: Group, valid: Validity, extent: Extent) -> usize {
+    let mut left_out = 0;
+    let mut is_followed = false;
+    let mut has_reply = false;
     for at in (group.start..group.end).rev() {
         let item = &mut items[at];
-        if !kept(item) {
+        if !item.is_kept(extent) {
             continue;
         }
+
         let message = &item.message;
         // A message that hides another exchange is left out.
         let is_readable = valid.origin && (valid.restarts || !message.index().restarts);
@@ -276,6 +361,7 @@ fn leave_out(items: &mut [Item], group: Group, valid: Validity, kept: impl Fn(&I
         // An element needs the very next one of its reply, and an instruction needs any part of the reply.
         let is_unfollowed =
             message.bound().to_next && if at < group.reply { !has_reply } else { item.is_reply && !is_followed };
+
         let left = if is_unfollowed { Left::Nothing } else { left_of(message, is_in_prefix, is_readable) };
         match left {
             Left::All => {}
@@ -288,7 +374,9 @@ fn leave_out(items: &mut [Item], group: Group, valid: Validity, kept: impl Fn(&I
                 item.is_left_out = true;
             }
         }
-        (is_followed, has_reply) = (!item.is_left_out, has_reply || !item.is_left_out);
+
+        is_followed = !item.is_left_out;
+        has_reply |= is_followed;
     }
     left_out
 }
@@ -312,11 +400,14 @@ fn has_reasoning(message: &Message) -> bool {
 /// Leaves out all reasoning that is bound to its prompt, because the prompt changes. Returns the number of messages
 /// that had some.
 pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>) -> usize {
-    let (mut left_out, mut next) = (0, 0);
+    let valid = Validity { prefix: 0, origin: true, restarts: true };
+    let mut left_out = 0;
+    let mut next = 0;
     while let Some(group) = Group::at(items, next) {
         next = group.end;
-        left_out += leave_out(items, group, Validity { prefix: 0, origin: true, restarts: true }, |_| true);
+        left_out += leave_out(items, group, valid, Extent::ALL);
     }
+
     items.retain(|item| !item.is_left_out);
     left_out
 }
@@ -325,4 +416,80 @@ pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>) -> usize {
 pub(super) fn binds_turn(items: &[Item], log: &WindowIndex<'_>) -> bool {
     let from = log.seq(log.most.window);
     log.continues && items.iter().any(|item| item.seq >= from && item.is_bound_reply())
+}
+
+/// The start of a prompt, found by reading the messages in order: the newest message that stands for everything before
+/// it.
+///
+/// If calls before it have no result yet, because it is between the elements of their reply, the prompt begins with
+/// this reply. So no result is without its call.
+///
+/// The start does not depend on the rounds that a cut leaves out. Otherwise prompts under one cut would not begin with
+/// each other: the call that stores a cut knows the start before it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Restart {
+    /// The index of the first item of the prompt.
+    pub(super) start: usize,
+    /// The number of calls without a result.
+    open: usize,
+    /// The index of the first item of the reply with the first of these calls.
+    opened: usize,
+}
+
+impl Restart {
+    /// Reads the message of the item at index `at`, also if its round is left out. `reply` is the index of the first
+    /// item of its reply. Returns `true` if the prompt begins anew.
+    pub(super) fn read(&mut self, at: usize, reply: usize, message: &Message, is_sent: bool) -> bool {
+        let before = self.start;
+        if message.index().restarts && is_sent {
+            self.start = self.start.max(if self.open == 0 { at } else { self.opened });
+        }
+        let open = (self.open + message.tool_calls().len()).saturating_sub(message.answers().len());
+        if self.open == 0 && open > 0 {
+            self.opened = reply.max(self.start);
+        }
+        self.open = open;
+        self.start > before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_chat_history_core::OpenAiResponses;
+
+    use super::*;
+
+    const USER: &str = r#"{"role":"user","content":"u"}"#;
+    const CALL: &str = r#"{"type":"function_call","call_id":"x","name":"f","arguments":""}"#;
+    const OUTPUT: &str = r#"{"type":"function_call_output","call_id":"x","output":"r"}"#;
+    const COMPACTION: &str = r#"{"type":"compaction","encrypted_content":"s"}"#;
+    const REASONING: &str = r#"{"type":"reasoning","summary":[]}"#;
+
+    /// Returns the start after these items. Each list is a reply, or an item outside of replies.
+    fn start(groups: &[&[&str]]) -> usize {
+        let mut restart = Restart::default();
+        let mut at = 0;
+        for group in groups {
+            let reply = at;
+            for json in *group {
+                restart.read(at, reply, &Message::in_dialect(&OpenAiResponses, *json).unwrap(), true);
+                at += 1;
+            }
+        }
+        restart.start
+    }
+
+    #[test]
+    fn the_prompt_begins_with_the_newest_compaction() {
+        assert_eq!(start(&[&[USER], &[CALL], &[OUTPUT], &[USER]]), 0);
+        assert_eq!(start(&[&[USER], &[REASONING, COMPACTION], &[USER]]), 2);
+        assert_eq!(start(&[&[USER], &[COMPACTION], &[USER], &[CALL], &[OUTPUT], &[COMPACTION], &[USER]]), 5);
+    }
+
+    #[test]
+    fn calls_of_the_same_reply_stay_before_their_results() {
+        assert_eq!(start(&[&[USER], &[REASONING, CALL, COMPACTION, CALL], &[OUTPUT], &[OUTPUT]]), 1);
+        assert_eq!(start(&[&[USER], &[COMPACTION, CALL, COMPACTION], &[OUTPUT]]), 1);
+        assert_eq!(start(&[&[USER], &[CALL, COMPACTION], &[OUTPUT], &[COMPACTION]]), 4, "the call has its result");
+    }
 }

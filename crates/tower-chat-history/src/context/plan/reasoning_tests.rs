@@ -158,8 +158,7 @@ impl World {
         let summary = summary.map(|summary| user(&summary.text));
         let cost = |message: &Message| message.bytes() as u64;
         let sum = |messages: &[Message]| messages.iter().map(cost).sum();
-        let mut parts = PromptTokens::default();
-        parts.input = sum(input);
+        let parts = PromptTokens { input: sum(input), ..PromptTokens::default() };
         let (context, ratio) = (self.limit, 1.0);
         let budget = FitBudget {
             limits: CallLimits { context, prompt: context, reserve: 0, least_reply: None, ratio },
@@ -231,8 +230,7 @@ impl World {
         let prompt = SentPrompt { messages: &sent, under, next: Some(next), tokens: None };
         let mut exchange = Exchange::new(ExchangeId::generate(), messages).with_reply_len(reply.len());
         let provenance = provenance(self.conditions(), prompt);
-        (exchange.continues, exchange.recalled, exchange.provenance) =
-            (planned.continues, recalled, Some(Box::new(provenance)));
+        (exchange.continues, exchange.recalled, exchange.provenance) = (planned.continues, recalled, Some(provenance));
         self.prompts.insert(Seq::new(self.log.len() as u64), sent);
         self.append(exchange);
         if let Some(cut) = planned.fit.cut.filter(|_| !overtaken) {
@@ -483,7 +481,8 @@ fn a_compaction_of_the_provider_stands_for_the_summary() {
     world.step(&Step::Ask(vec![Reply::Compaction, Reply::Text])).unwrap();
     let (plan, _) = world.plan(&[user("and?")]).unwrap();
     assert!(plan.fit.window[0].index().restarts && plan.fit.sent_under.covers_to == Seq::FIRST);
-    assert_eq!(plan.fit.sent_from, Seq::new(4), "everything before it can be recalled");
+    assert_eq!(plan.fit.sent.first(), Some(&Seq::new(4)));
+    assert_eq!(plan.fit.recallable_before, Seq::new(5), "everything before it can be recalled");
 }
 
 #[test]

@@ -4,8 +4,7 @@ use proptest::{prelude::*, sample::Index};
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{
     Citation, Cut, Cuts, Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recalled, Recorded, Revision, Seq,
-    Window,
-    backend::{Scan, WindowScan},
+    Window, backend::WindowScan,
 };
 
 use super::{
@@ -125,7 +124,7 @@ impl Conversation {
         let mut scan = WindowScan::new(self.limit);
         for recorded in self.log.iter().rev().take_while(|recorded| recorded.seq >= from) {
             let Recorded { seq, exchange, .. } = recorded;
-            if scan.offer(*seq, exchange.opens_turn(), exchange.messages.len(), exchange.bytes()) == Scan::Stop {
+            if scan.offer(*seq, exchange.opens_turn(), exchange.messages.len(), exchange.bytes()).is_break() {
                 break;
             }
         }

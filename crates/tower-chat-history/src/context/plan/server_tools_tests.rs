@@ -89,7 +89,7 @@ fn only_a_paused_reply_is_continued_without_input() {
 }
 
 #[test]
-fn a_resumed_reply_that_broke_off_gives_way_to_the_next_attempt() {
+fn a_resumed_reply_that_broke_off_is_replaced_by_the_next_attempt() {
     let mut attempt = exchange(&[], &[TEXT], Some(0), "");
     (attempt.incomplete, attempt.finish_reason) = (true, None);
     let paused = exchange(&[USER], &[SEARCH], None, "pause_turn");

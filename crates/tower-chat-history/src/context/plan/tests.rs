@@ -151,7 +151,7 @@ proptest! {
     #[test]
     fn a_planned_window_is_valid_with_the_input_after_it(
         log in prop::collection::vec(prop::collection::vec(any_message(), 1..4), 0..8),
-        input in prop::collection::vec(any_message().prop_filter("inputs are not blank", |m| m.sendable().as_ref() == m && !m.is_blank_reply()), 1..5),
+        input in prop::collection::vec(any_message().prop_filter("inputs are not blank", |m| m.sendable().as_ref() == m && !m.is_blank()), 1..5),
     ) {
         if let Ok(plan) = planned(&window(log, false), &input) {
             let sent: Vec<Message> = plan.fit.window.into_iter().chain(input).collect();

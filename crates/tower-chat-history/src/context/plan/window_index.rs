@@ -1,20 +1,57 @@
 //! The exchanges of a window, by index.
 
-use std::cell::OnceCell;
+use std::{cell::OnceCell, ops::Add};
 
 use tower_chat_history_core::{Cut, Message, Recorded, Seq};
 
-use super::{
-    item::Item,
-    sizes::{Cutoffs, Size, Sizes, index},
-};
+use super::item::{Extent, Item};
 use crate::context::server_tools::needs_reply;
 
 /// Returns `true` if a window may start at an exchange: it opens a turn, and has a message that closes the calls
 /// that are open before it. An exchange that has only results and blank replies leaves them open.
-#[must_use]
-pub fn can_start_window(recorded: &Recorded) -> bool {
+pub(crate) fn can_start_window(recorded: &Recorded) -> bool {
     recorded.exchange.opens_turn() && recorded.exchange.closes_open_calls()
+}
+
+/// A pair of cutoffs, as indexes of exchanges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cutoffs {
+    /// The start of the window.
+    pub(super) window: usize,
+    /// Rounds that are followed by an exchange before this index are left out.
+    pub(super) rounds: usize,
+}
+
+impl Cutoffs {
+    /// Returns the cutoffs of a cut.
+    pub(super) fn of(cut: &Cut, first: Seq, exchanges: usize) -> Self {
+        let window = index(cut.window_start, first).min(exchanges);
+        Self { window, rounds: index(cut.rounds_start, first).min(exchanges).max(window) }
+    }
+}
+
+/// A number of tokens and messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) tokens: u64,
+    pub(crate) messages: usize,
+}
+
+impl Size {
+    /// Returns the difference to a smaller size. The difference of tokens saturates at 0: with some counters, a short
+    /// result costs fewer tokens than the placeholder that replaced it.
+    pub(super) const fn less(self, rest: Self) -> Self {
+        Self { tokens: self.tokens.saturating_sub(rest.tokens), messages: self.messages.saturating_sub(rest.messages) }
+    }
+}
+
+impl Add for Size {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let tokens = self.tokens.saturating_add(other.tokens);
+        Self { tokens, messages: self.messages.saturating_add(other.messages) }
+    }
 }
 
 /// The exchanges of a window. An index is the distance of an exchange from the first one.
@@ -41,6 +78,7 @@ impl<'a> WindowIndex<'a> {
         let len = exchanges.len();
         let first = exchanges.first().map_or(cut.window_start, |recorded| recorded.seq);
         let base = Cutoffs::of(cut, first, len);
+
         // If the input does not answer the last round, this call may leave it out. That is not stored with this call,
         // because the call may fail, and a later one may still answer the round.
         let most = Cutoffs { window: len, rounds: len + 1 };
@@ -54,6 +92,7 @@ impl<'a> WindowIndex<'a> {
             most,
             continues: continues.is_some(),
         };
+
         if let Some(seq) = continues {
             let asked = index.index(seq);
             let turn = index.starts().iter().rev().copied().find(|start| *start <= asked && *start < len);
@@ -89,21 +128,23 @@ impl<'a> WindowIndex<'a> {
         // A message that says nothing is not sent. Neither is a result, because no call is open at a start. An
         // instruction that needs a reply also needs a message of the user before it.
         let mut messages = self.exchanges[opening].exchange.messages.iter();
-        let first =
-            messages.find(|message| !message.is_blank_reply() && !message.is_tool_result() && !needs_reply(message));
+        let first = messages.find(|message| !message.is_blank() && !message.is_tool_result() && !needs_reply(message));
         first.is_none_or(|message| !message.is_reply())
     }
 
     /// Returns the size of what is sent of these items with the previous cut.
     pub(super) fn size(&self, items: &[Item], cost: impl Fn(&Message) -> u64) -> Size {
-        let window = self.seq(self.base.window);
-        let rounds = self.seq(self.base.rounds);
-        let sent = items.iter().filter_map(|item| item.message_in(window, rounds));
-        sent.fold(Size::default(), |size, message| size + Size { tokens: cost(message), messages: 1 })
+        let extent = self.extent(self.base);
+        let mut size = Size::default();
+        for message in items.iter().filter_map(|item| item.message_in(extent)) {
+            size = size + Size { tokens: cost(message), messages: 1 };
+        }
+        size
     }
 
-    pub(super) fn sizes(&self, items: &[Item], cost: impl Fn(&Message) -> u64) -> Sizes {
-        Sizes::of(items, self.first, self.len, cost)
+    /// Returns the extent of a prompt with these cutoffs.
+    pub(super) fn extent(&self, at: Cutoffs) -> Extent {
+        Extent { window: self.seq(at.window), rounds: self.seq(at.rounds.max(at.window)) }
     }
 
     pub(super) fn seq(&self, index: usize) -> Seq {
@@ -127,6 +168,11 @@ impl<'a> WindowIndex<'a> {
     pub(super) fn last_start(&self) -> usize {
         self.starts().iter().rev().copied().find(|start| *start < self.len).unwrap_or(self.base.window)
     }
+}
+
+/// Returns the index of a position: its distance from the first one.
+pub(super) fn index(seq: Seq, first: Seq) -> usize {
+    usize::try_from(seq.get().saturating_sub(first.get())).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

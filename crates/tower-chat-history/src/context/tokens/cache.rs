@@ -18,21 +18,20 @@ use super::TokenCounter;
 /// The cache is bounded and contains no text: its keys are hashes of the messages' JSON, with a random key for each
 /// cache. It distinguishes counters by their names, and messages also by their dialects. Do not share a cache between
 /// counters without a name.
-pub struct CountCache {
+pub(crate) struct CountCache {
     counts: Cache<u64, u32>,
     key: RandomState,
 }
 
 impl CountCache {
     /// Creates a cache of about `counts` counts at most. A count takes about 30 bytes.
-    #[must_use]
-    pub fn new(counts: usize) -> Self {
+    pub(crate) fn new(counts: usize) -> Self {
         Self { counts: Cache::new(counts), key: RandomState::new() }
     }
 
     /// Returns the tokens of a message: the count that the message remembers, or else the count in the cache. If there
     /// is neither, the message is counted.
-    pub fn tokens_of<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> u32 {
+    pub(crate) fn tokens_of<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> u32 {
         if let Some(tokens) = remembered(counter, message) {
             return tokens;
         }
@@ -45,14 +44,13 @@ impl CountCache {
     }
 
     /// Returns the tokens of a text. If the cache does not have its count, the text is counted.
-    pub fn tokens_of_text<C: TokenCounter + ?Sized>(&self, counter: &C, text: &str) -> u32 {
+    pub(crate) fn tokens_of_text<C: TokenCounter + ?Sized>(&self, counter: &C, text: &str) -> u32 {
         self.get_or_count(self.text_key(counter, text), || counter.count_text(text))
     }
 
-    #[doc(hidden)]
     /// Returns the count of a message if it is known. The message remembers a count that was in the cache.
     #[inline]
-    pub fn known<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> Option<u32> {
+    pub(crate) fn known<C: TokenCounter + ?Sized>(&self, counter: &C, message: &Message) -> Option<u32> {
         remembered(counter, message).or_else(|| self.cached(counter, message))
     }
 
@@ -65,9 +63,8 @@ impl CountCache {
         Some(tokens)
     }
 
-    #[doc(hidden)]
     /// Returns `true` if the count of a text is known.
-    pub fn knows_text<C: TokenCounter + ?Sized>(&self, counter: &C, text: &str) -> bool {
+    pub(crate) fn knows_text<C: TokenCounter + ?Sized>(&self, counter: &C, text: &str) -> bool {
         self.counts.peek(&self.text_key(counter, text)).is_some()
     }
 
@@ -91,21 +88,20 @@ impl CountCache {
 }
 
 /// Returns the count that the message remembers, if it is of this counter.
-#[doc(hidden)]
 #[inline]
-pub fn remembered<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> Option<u32> {
+fn remembered<C: TokenCounter + ?Sized>(counter: &C, message: &Message) -> Option<u32> {
     counter.name().and_then(|name| message.tokens_by(name))
 }
 
-/// A counter with a [`CountCache`], for lists of messages that a program parses again for each call, for example before
-/// it calls [`trim_messages`](crate::context::trim::trim_messages). The engine of `tower-chat-history` has its own cache.
+/// A counter with a cache of its counts, for lists of messages that a program parses again for each call, for example
+/// before it calls [`trim_messages`](crate::context::trim::trim_messages). The engine has its own cache.
 #[derive(Debug)]
-pub struct Cached<C> {
+pub struct CachedCounter<C> {
     counter: C,
     cache: CountCache,
 }
 
-impl<C: TokenCounter> Cached<C> {
+impl<C: TokenCounter> CachedCounter<C> {
     /// Wraps a counter in a cache of the default size.
     #[must_use]
     pub fn new(counter: C) -> Self {
@@ -114,7 +110,7 @@ impl<C: TokenCounter> Cached<C> {
 }
 
 #[deny(clippy::missing_trait_methods)]
-impl<C: TokenCounter> TokenCounter for Cached<C> {
+impl<C: TokenCounter> TokenCounter for CachedCounter<C> {
     fn name(&self) -> Option<&Arc<str>> {
         self.counter.name()
     }

@@ -1,25 +1,13 @@
-//! The tokens of a message: those of its texts, and those of its other parts. A part that is not a text costs a fixed
-//! number of tokens, because its size in bytes is no measure of them.
+//! The tokens of a message, and those of a request besides its messages.
+//!
+//! A message has the tokens of its texts, and those of its other parts. A part that is not a text costs a fixed number
+//! of tokens, because its size in bytes is no measure of them.
+
+use std::fmt;
 
 use tower_chat_history_core::{CallId, Media, Message, Part};
 
 use super::{Costs, TokenCounter};
-
-/// The tokens that frame each message. Source: OpenAI's cookbook, "How to count tokens with tiktoken".
-pub const PER_MESSAGE: u32 = 3;
-
-/// The tokens of an image at low detail. Source: OpenAI's guide on images, for GPT-4o.
-pub const IMAGE_LOW_DETAIL: u32 = 85;
-
-/// The tokens of an image at high detail. This is the maximum: 85, and 170 for each of 8 tiles. Source: OpenAI's guide
-/// on images, for GPT-4o.
-pub const IMAGE_HIGH_DETAIL: u32 = 1_445;
-
-/// The tokens of audio: one minute, at ten tokens per second.
-pub const AUDIO: u32 = 600;
-
-/// The tokens of a file, a document or a video: about one page, as text and as an image.
-pub const FILE: u32 = 2_000;
 
 /// Returns the tokens of a message: the costs of its parts, and the counter's tokens of its texts.
 pub(super) fn message<C: TokenCounter + ?Sized>(counter: &C, costs: &Costs, message: &Message) -> u32 {
@@ -70,14 +58,73 @@ fn call<C: TokenCounter + ?Sized>(counter: &C, costs: &Costs, name: &str, argume
 /// Returns `true` if the tokens of a part of the message are a guess with every counter: an image, audio, a file.
 #[inline]
 #[must_use]
-pub fn has_fixed_cost(message: &Message) -> bool {
+pub(crate) fn has_fixed_cost(message: &Message) -> bool {
     message.part_kinds().has_media
+}
+
+/// Counts the tokens of a request other than those of its messages: tools, response format, and the priming of the
+/// reply. If there are tools, the tokens that the provider [adds](TokenCounter::tools_priming) count too.
+///
+/// Schemas are counted as JSON. Providers convert them to a shorter form, which they do not publish, before the model
+/// sees them. The count is therefore slightly higher than what they charge.
+///
+/// ```
+/// use tower_chat_history::tokens::{ByteEstimate, RequestTokens};
+///
+/// let tools = r#"[{"type":"function","function":{"name":"weather","parameters":{}}}]"#;
+/// let cost = RequestTokens::new().tools(tools).count(&ByteEstimate::new());
+/// assert_eq!(cost, 3 + 17); // 3 prime the reply.
+/// ```
+#[derive(Clone, Copy, Default)]
+pub struct RequestTokens<'a> {
+    tools: Option<&'a str>,
+    response_format: Option<&'a str>,
+}
+
+impl<'a> RequestTokens<'a> {
+    /// Creates a request without tools and response format. Its count is that of the reply's priming.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the JSON of the tools. The default is none.
+    #[must_use]
+    pub const fn tools(mut self, json: &'a str) -> Self {
+        self.tools = Some(json);
+        self
+    }
+
+    /// Sets the JSON of the response format. The default is none.
+    #[must_use]
+    pub const fn response_format(mut self, json: &'a str) -> Self {
+        self.response_format = Some(json);
+        self
+    }
+
+    /// Returns the sum of the tokens.
+    #[must_use]
+    pub fn count<C: TokenCounter + ?Sized>(self, counter: &C) -> u32 {
+        let schemas = [self.tools, self.response_format].into_iter().flatten();
+        let added = self.tools.map_or(0, |_| counter.tools_priming());
+        let priming = counter.reply_priming().saturating_add(added);
+        schemas.map(|json| counter.count_text(json)).fold(priming, u32::saturating_add)
+    }
+}
+
+impl fmt::Debug for RequestTokens<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestTokens")
+            .field("tools", &self.tools.map(str::len))
+            .field("response_format", &self.response_format.map(str::len))
+            .finish()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::tokens::ByteEstimate;
+    use crate::context::tokens::{AUDIO, ByteEstimate, FILE, IMAGE_HIGH_DETAIL, IMAGE_LOW_DETAIL};
 
     fn tokens(json: &str) -> u32 {
         message(&ByteEstimate::new(), &Costs::new(), &Message::from_json(json).unwrap())

@@ -104,7 +104,8 @@ impl LangChainEstimate {
 
     /// Returns the characters of a message of another dialect without its role, and the tokens of its images.
     fn parts(&self, message: &Message) -> (usize, u32) {
-        let (mut count, mut images) = (calls(message), 0_u32);
+        let mut count = calls(message);
+        let mut images = 0_u32;
         message.parts(&mut |part| match part {
             Part::Name(name) => count += if self.count_name { chars(name) } else { 0 },
             Part::Text(text) | Part::Refusal(text) | Part::Reasoning(text) | Part::Other { text, .. } => {

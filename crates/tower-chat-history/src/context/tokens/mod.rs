@@ -48,49 +48,47 @@
 //!
 //! # Models without a public tokenizer
 //!
-//! [`Estimate`] has presets for families of models. It depends on two tables. The [dialect](tower_chat_history_core::Dialect)
-//! of a message tells its [parts](tower_chat_history_core::Part): texts, calls, results, images, documents, reasoning.
-//! The preset tells what the family of the model charges for each part. A counter says with
-//! [`is_estimate`](TokenCounter::is_estimate) that its counts are estimates. The provider's reports then
-//! [correct](crate::context::ContextBudget::calibrate) them in both directions.
+//! [`Estimate`] has presets for families of models. It depends on two tables. The
+//! [dialect](tower_chat_history_core::Dialect) of a message tells its [parts](tower_chat_history_core::Part): texts,
+//! calls, results, images, documents, reasoning. The preset tells what the family of the model charges for each part. A
+//! counter says with [`is_estimate`](TokenCounter::is_estimate) that its counts are estimates. The provider's reports
+//! then [correct](crate::context::ContextBudget::calibrate) them in both directions.
 //!
 //! # Each message is counted once
 //!
 //! A message [remembers](Message::remember_tokens) the count of one counter, and [`tokens_of`] uses it. The engine
 //! stores the counts with each exchange, so that loaded messages have them again. If a second counter counts the same
-//! messages, a [`CountCache`] remembers its counts in the process.
+//! messages, the engine's cache remembers its counts in the process.
 
-mod bytes;
 mod cache;
-mod closures;
+mod costs;
+mod counters;
 mod estimate;
 mod framing;
 mod langchain;
-mod per_text;
-mod request;
 
 use std::{fmt, sync::Arc};
 
 use tower_chat_history_core::Message;
 
 pub use self::{
-    bytes::ByteEstimate,
-    cache::{Cached, CountCache},
-    closures::{MessageCount, PerMessage},
-    estimate::{Costs, DocumentCost, Estimate, ImageCost, MediaCost},
-    framing::{AUDIO, FILE, IMAGE_HIGH_DETAIL, IMAGE_LOW_DETAIL, PER_MESSAGE},
+    cache::CachedCounter,
+    costs::{AUDIO, Costs, FILE, IMAGE_HIGH_DETAIL, IMAGE_LOW_DETAIL, PER_MESSAGE, REPLY_PRIMING},
+    counters::{ByteEstimate, MessageCount, PerMessage, PerText},
+    estimate::Estimate,
+    framing::RequestTokens,
     langchain::LangChainEstimate,
-    per_text::PerText,
-    request::{REPLY_PRIMING, RequestTokens},
 };
-#[doc(hidden)]
-pub use self::{cache::remembered, framing::has_fixed_cost};
+pub(crate) use self::{
+    cache::CountCache,
+    costs::{DocumentCost, ImageCost, MediaCost},
+    framing::has_fixed_cost,
+};
 
 /// Counts the tokens of texts and messages.
 ///
 /// A counter must not panic on any text, must always return the same count for the same text, and must be fast, because
-/// it runs on the threads that serve requests. The engine of `tower-chat-history` counts large texts on threads for
-/// blocking work.
+/// it runs on the threads that serve requests. The engine counts large texts on threads for blocking work.
 pub trait TokenCounter: fmt::Debug + Send + Sync + 'static {
     /// Returns the name under which counts are remembered and stored, such as `o200k_base`. Counters with the same name
     /// must return the same counts. Return `None` if counts must not be remembered, either because counting again is
@@ -118,8 +116,8 @@ pub trait TokenCounter: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Returns `true` if the counts are estimates, which may be far above or below the model's own. The
-    /// [correction](crate::context::ContextBudget::calibrate) by the provider's reports then has wider bounds. The default is
-    /// `false`, for counters with the model's tokenizer.
+    /// [correction](crate::context::ContextBudget::calibrate) by the provider's reports then has wider bounds. The
+    /// default is `false`, for counters with the model's tokenizer.
     fn is_estimate(&self) -> bool {
         false
     }

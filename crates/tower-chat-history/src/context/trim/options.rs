@@ -1,17 +1,11 @@
-//! The options of a trim.
+//! The options of a trim, and the speakers that they name.
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
-use tower_chat_history_core::Message;
+use tower_chat_history_core::Role;
 
-use super::{
-    speaker::{Speaker, Speakers},
-    trim_messages,
-};
-use crate::context::tokens::TokenCounter;
-
-/// The options of [`trim_messages`]. The strategy is a type ([`Last`] or [`First`]), so an option that has no meaning
-/// for the strategy does not compile.
+/// The options of [`trim_messages`](super::trim_messages). The strategy is a type ([`Last`] or [`First`]), so an option
+/// that has no meaning for the strategy does not compile.
 ///
 /// ```
 /// use tower_chat_history::{Message, tokens::ByteEstimate, trim::{Speaker, Trim}};
@@ -105,8 +99,14 @@ impl Trim<First> {
 
 impl<S> Trim<S> {
     fn of(strategy: Strategy, max_tokens: u64) -> Self {
-        let (end_on, side) = (Speakers::default(), PhantomData);
-        Self { strategy, max_tokens, end_on, splitter: None, keep_tool_pairs: true, side }
+        Self {
+            strategy,
+            max_tokens,
+            end_on: Speakers::default(),
+            splitter: None,
+            keep_tool_pairs: true,
+            side: PhantomData,
+        }
     }
 
     /// Sets the speakers that the result may end with. All messages after the last message by one of these speakers are
@@ -150,14 +150,6 @@ impl<S> Trim<S> {
         self.keep_tool_pairs = keep;
         self
     }
-
-    /// Returns the messages that fit, like [`trim_messages`].
-    pub fn apply<C>(&self, messages: &[Message], counter: &C) -> Vec<Message>
-    where
-        C: TokenCounter + ?Sized,
-    {
-        trim_messages(messages, self, counter)
-    }
 }
 
 /// Splits a text into lines. Each line includes its line end.
@@ -179,5 +171,52 @@ impl<S> fmt::Debug for Trim<S> {
             .field("allow_partial", &self.splitter.is_some())
             .field("keep_tool_pairs", &self.keep_tool_pairs)
             .finish()
+    }
+}
+
+/// The speaker of a message. It is an enum and not a string, so that a misspelled speaker does not compile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Speaker {
+    /// The operator: system and developer messages.
+    System,
+    /// The user.
+    #[doc(alias = "human")]
+    User,
+    /// The model.
+    #[doc(alias = "ai")]
+    Assistant,
+    /// The result of a tool call.
+    Tool,
+    /// The result of a function call, the older form of [`Tool`](Self::Tool).
+    Function,
+}
+
+impl Speaker {
+    /// Returns the speaker of messages with this role, or `None` if this crate does not know the role.
+    #[must_use]
+    pub const fn of(role: &Role) -> Option<Self> {
+        match role {
+            Role::System | Role::Developer => Some(Self::System),
+            Role::User => Some(Self::User),
+            Role::Assistant => Some(Self::Assistant),
+            Role::Tool => Some(Self::Tool),
+            Role::Function => Some(Self::Function),
+            _ => None,
+        }
+    }
+}
+
+/// A set of speakers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Speakers(Vec<Speaker>);
+
+impl Speakers {
+    pub(super) fn new(speakers: impl IntoIterator<Item = Speaker>) -> Self {
+        Self(speakers.into_iter().collect())
+    }
+
+    /// Returns `true` if a list may begin or end with a message of this role. An empty set admits all roles.
+    pub(super) fn admit(&self, role: &Role) -> bool {
+        self.0.is_empty() || Speaker::of(role).is_some_and(|speaker| self.0.contains(&speaker))
     }
 }

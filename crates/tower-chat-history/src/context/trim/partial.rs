@@ -2,7 +2,10 @@
 
 use tower_chat_history_core::{Content, Message};
 
-use super::{Trim, scan::Scanned};
+use super::{
+    options::{Splitter, Trim},
+    scan::Scanned,
+};
 use crate::context::tokens::{TokenCounter, tokens_of};
 
 /// Shortens the first message that does not fit whole, to the largest part of it that fits. Returns `None` if no part
@@ -10,20 +13,22 @@ use crate::context::tokens::{TokenCounter, tokens_of};
 pub(super) fn partial<S, C: TokenCounter + ?Sized>(list: &Scanned, trim: &Trim<S>, counter: &C) -> Option<Message> {
     let splitter = trim.splitter.as_ref()?;
     let next = list.first_too_large()?;
+
     // A part of a message with calls, or of a result, would separate calls from their results.
     if trim.keep_tool_pairs && (!next.tool_calls().is_empty() || next.is_tool_result()) {
         return None;
     }
+
     let room = Room { from_end: list.from_end, left: list.left, counter, exact: trim.keep_tool_pairs };
-    let shorten_text = |text: &str| if text.is_empty() { None } else { room.shorten_text(next, &splitter(text)) };
     let part = match next.content() {
-        Content::Text(text) => shorten_text(&text),
+        Content::Text(text) => room.shorten_text(next, &text, splitter),
         Content::Parts(parts) => room.shorten_parts(next, &parts).or_else(|| {
             let remaining = if list.from_end { parts.last() } else { parts.first() };
-            shorten_text(&part_text(remaining?)?)
+            room.shorten_text(next, &part_text(remaining?)?, splitter)
         }),
         _ => None,
     }?;
+
     // LangChain keeps a message that consists of an empty line. Providers refuse it.
     let is_empty = matches!(part.content(), Content::Text(text) if text.is_empty());
     (!trim.keep_tool_pairs || !is_empty).then_some(part)
@@ -49,20 +54,38 @@ impl<C: TokenCounter + ?Sized> Room<'_, C> {
 
     /// Returns the message with as many pieces of the text as fit. Its content is a text, even if it was a list of
     /// parts.
-    fn shorten_text(&self, message: &Message, pieces: &[String]) -> Option<Message> {
-        let fits = |count: usize| {
-            let kept = self.kept(pieces, count);
-            let reversed = self.from_end && !self.exact;
-            let text = if reversed { kept.iter().rev().map(String::as_str).collect() } else { kept.concat() };
-            let Ok(part) = message.with_text(&text) else { return false };
-            // The original message remembers its count.
-            self.fits(if part == *message { message } else { &part })
-        };
-        let count = largest_fitting(pieces.len(), fits);
-        if count == 0 {
+    fn shorten_text(&self, message: &Message, text: &str, splitter: &Splitter) -> Option<Message> {
+        if text.is_empty() {
             return None;
         }
-        message.with_text(&self.kept(pieces, count).concat()).ok()
+
+        // If a number of pieces fits, all smaller numbers fit, too.
+        let pieces = splitter(text);
+        let mut fitting = 0;
+        let mut end = pieces.len();
+        while fitting < end {
+            let middle = (fitting + end).div_ceil(2);
+            if self.fits_with(message, self.kept(&pieces, middle)) {
+                fitting = middle;
+            } else {
+                end = middle - 1;
+            }
+        }
+
+        if fitting == 0 {
+            return None;
+        }
+        message.with_text(&self.kept(&pieces, fitting).concat()).ok()
+    }
+
+    /// Returns `true` if the message fits with these pieces of its text.
+    fn fits_with(&self, message: &Message, pieces: &[String]) -> bool {
+        let reversed = self.from_end && !self.exact;
+        let text = if reversed { pieces.iter().rev().map(String::as_str).collect() } else { pieces.concat() };
+        let Ok(part) = message.with_text(&text) else { return false };
+
+        // The original message remembers its count.
+        self.fits(if part == *message { message } else { &part })
     }
 
     fn fits(&self, part: &Message) -> bool {
@@ -75,20 +98,6 @@ impl<C: TokenCounter + ?Sized> Room<'_, C> {
     }
 }
 
-/// Returns the largest number in `0..=all` that fits. If a number fits, all smaller ones must fit too.
-fn largest_fitting(all: usize, fits: impl Fn(usize) -> bool) -> usize {
-    let (mut fitting, mut end) = (0, all);
-    while fitting < end {
-        let middle = (fitting + end).div_ceil(2);
-        if fits(middle) {
-            fitting = middle;
-        } else {
-            end = middle - 1;
-        }
-    }
-    fitting
-}
-
 /// Returns the text of a part that is a bare string or has the type `text`.
 fn part_text(json: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
@@ -96,6 +105,10 @@ fn part_text(json: &str) -> Option<String> {
         r#type: String,
         text: String,
     }
-    let bare = serde_json::from_str::<String>(json).ok();
-    bare.or_else(|| serde_json::from_str::<Part>(json).ok().filter(|part| part.r#type == "text").map(|part| part.text))
+
+    if let Ok(bare) = serde_json::from_str::<String>(json) {
+        return Some(bare);
+    }
+    let part = serde_json::from_str::<Part>(json).ok()?;
+    (part.r#type == "text").then_some(part.text)
 }

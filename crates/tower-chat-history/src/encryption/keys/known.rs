@@ -89,11 +89,11 @@ impl KnownKeys {
     /// Forgets the keys of all prefixes under this one, also those that are being read.
     pub(super) fn forget(&self, under: &Prefix) {
         self.forgotten.fetch_add(1, Ordering::SeqCst);
-        let is_under = |text: &str| match text.parse::<ConversationId>() {
-            Ok(id) => under.contains(&id),
-            Err(_) => under.is_all(),
-        };
-        self.known.retain(|text, _| !is_under(text));
+        self.known.retain(|text, _| match text.parse::<ConversationId>() {
+            Ok(id) => !under.contains(&id),
+            // The prefix of all conversations.
+            Err(_) => !under.is_all(),
+        });
     }
 
     fn in_memory(&self, prefix: &str) -> Option<Arc<Known>> {
@@ -115,15 +115,19 @@ impl KnownKeys {
         if let Some(known) = self.in_memory(prefix).filter(|known| known.number > above) {
             return Ok(known);
         }
+
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        let (began, forgotten) = (Instant::now(), self.forgotten.load(Ordering::SeqCst));
+        let began = Instant::now();
+        let forgotten = self.forgotten.load(Ordering::SeqCst);
         let stored = look_up.await?;
+
         let known = Arc::new(Known::new(number, began, stored, self.in_memory(prefix).as_deref()));
         if known.keys.is_empty() {
             // The prefix may get a key at any time.
             self.known.remove(prefix);
             return Ok(known);
         }
+
         self.known.insert(prefix.into(), Arc::clone(&known));
         if self.forgotten.load(Ordering::SeqCst) != forgotten {
             // The keys may have been replaced or destroyed since.
@@ -148,18 +152,17 @@ impl Known {
     /// do not live longer by this.
     fn new(number: u64, began: Instant, stored: Vec<DataKey>, earlier: Option<&Self>) -> Self {
         let mut since = began;
-        let keys = stored.into_iter().map(|stored| {
-            let same = earlier.and_then(|known| Some((known.since, known.find(stored.id)?)));
-            let secret = match same.filter(|(_, key)| key.stored == stored) {
-                Some((earlier, key)) => {
-                    since = since.min(earlier);
-                    Arc::clone(&key.secret)
-                }
-                None => Arc::default(),
-            };
-            KnownKey { stored, secret }
-        });
-        let keys = keys.collect();
+        let mut keys = Vec::with_capacity(stored.len());
+        for stored in stored {
+            let mut secret = Arc::default();
+            if let Some(earlier) = earlier
+                && let Some(same) = earlier.find(stored.id).filter(|key| key.stored == stored)
+            {
+                since = since.min(earlier.since);
+                secret = Arc::clone(&same.secret);
+            }
+            keys.push(KnownKey { stored, secret });
+        }
         Self { number, since, keys }
     }
 
@@ -169,12 +172,12 @@ impl Known {
 }
 
 /// Forgets keys when it is dropped, also if a call ends before its time.
-pub(super) struct Forgets<'a> {
+pub(super) struct ForgetGuard<'a> {
     pub(super) keys: &'a KnownKeys,
     pub(super) under: &'a Prefix,
 }
 
-impl Drop for Forgets<'_> {
+impl Drop for ForgetGuard<'_> {
     fn drop(&mut self) {
         self.keys.forget(self.under);
     }
@@ -185,12 +188,12 @@ mod tests {
     use std::future::ready;
 
     use super::*;
-    use crate::encryption::master::Wrapped;
+    use crate::encryption::master::WrappedKey;
 
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn stored() -> Vec<DataKey> {
-        vec![DataKey::new(KeyId::from_bytes([1; 8]), Wrapped::new("m", vec![1]))]
+        vec![DataKey::new(KeyId::from_bytes([1; 8]), WrappedKey::new("m", vec![1]))]
     }
 
     async fn none() -> Result<Vec<DataKey>, KeyError> {

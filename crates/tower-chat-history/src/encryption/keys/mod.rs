@@ -1,17 +1,22 @@
 //! The data keys of conversations.
+//!
+//! # Decisions
+//!
+//! - **Only an append that may create a conversation makes a key**, so a call in flight makes none for a person whose
+//!   keys were destroyed. A first turn can make one; the store then refuses the turn, and a second destruction removes
+//!   the key.
+//! - **Data keys are replaced by export and import**: it's rare, and every store would need a call for it.
 
 mod known;
-mod rewrap;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use tower_chat_history_core::{ConversationId, Prefix};
 
-use self::known::{Forgets, Known, KnownKey, KnownKeys};
-pub use self::rewrap::{RewrapError, RewrapRun};
+use self::known::{ForgetGuard, Known, KnownKey, KnownKeys};
 use crate::encryption::{
     cipher::Cipher,
-    fields,
+    item::push_field,
     key::{KeyError, KeyId, Secret},
     master::MasterKeys,
     vault::{DataKey, EntryId, Vault},
@@ -19,6 +24,9 @@ use crate::encryption::{
 
 /// The number of times that a data key is made for a prefix whose keys others destroy at the same time.
 const MAX_ATTEMPTS: usize = 3;
+
+/// The largest number of entries that are listed per call of the vault.
+const PAGE: usize = 10_000;
 
 /// The purpose of a wrapped key, for its context.
 const PURPOSE: &[u8] = b"tower-chat-history data key 1";
@@ -62,9 +70,12 @@ impl Keys {
     /// no keys any more calls [`forget`](Self::forget).
     #[must_use]
     pub fn with_lifetime(self, lifetime: Duration) -> Self {
-        let Inner { master, vault, parts, .. } = &*self.0;
-        let (master, vault, parts) = (Arc::clone(master), Arc::clone(vault), *parts);
-        Self(Arc::new(Inner { master, vault, parts, known: KnownKeys::new(lifetime) }))
+        Self(Arc::new(Inner {
+            master: Arc::clone(&self.0.master),
+            vault: Arc::clone(&self.0.vault),
+            parts: self.0.parts,
+            known: KnownKeys::new(lifetime),
+        }))
     }
 
     /// Returns the prefix whose data keys seal this conversation.
@@ -93,7 +104,7 @@ impl Keys {
     /// Returns an error if the vault or the master keys cannot be used, or if there is no key and no conversation could
     /// have one under [such a prefix](KeyError::Prefix).
     pub async fn rotate(&self, of: &Prefix) -> Result<bool, KeyError> {
-        let _forgets = Forgets { keys: &self.0.known, under: of };
+        let _guard = ForgetGuard { keys: &self.0.known, under: of };
         match self.0.vault.read(&EntryId::of(of)).await?.last().map(|key| key.id) {
             Some(current) => self.add(&EntryId::of(of), Some(current)).await,
             None => self.check(of).map(|()| false),
@@ -121,12 +132,39 @@ impl Keys {
     /// [`new`](Self::new) was given: the keys of all users of a tenant must be destroyed one by one. Only a conversation
     /// whose id has fewer parts has a key of such a prefix.
     pub async fn destroy(&self, of: &Prefix) -> Result<bool, KeyError> {
-        let _forgets = Forgets { keys: &self.0.known, under: of };
+        let _guard = ForgetGuard { keys: &self.0.known, under: of };
         let destroyed = self.0.vault.destroy(&EntryId::of(of)).await?;
         if !destroyed {
             self.check(of)?;
         }
         Ok(destroyed)
+    }
+
+    /// Wraps all data keys of the vault with the current master key, if another master key wrapped them. Nothing that
+    /// is stored in the database changes.
+    ///
+    /// It learns the name of the current master key from the first key that it wraps. It skips the keys that this
+    /// master key wrapped, and does not check that they can be unwrapped. For each other key, it calls the master keys
+    /// twice.
+    ///
+    /// When no entry has [failed](RewrapRun::failed), and the [lifetime](Self::with_lifetime) of the keys in all
+    /// processes has passed, the old master key is not needed any more, except for old copies of the vault. An entry
+    /// that others add in the meantime is wrapped with the current master key of their process.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the vault cannot be listed, or if it or the master keys are not
+    /// [available](KeyError::Unavailable). [`RewrapError::run`] says what was done before. Repeat the call then: it
+    /// begins again, and skips what was done.
+    pub async fn rewrap_all(&self) -> Result<RewrapRun, RewrapError> {
+        let all = Prefix::all();
+        // Keys in memory have the old wrapped form.
+        let _guard = ForgetGuard { keys: &self.0.known, under: &all };
+        let mut run = RewrapRun::default();
+        match self.rewrap_entries(&mut run).await {
+            Ok(()) => Ok(run),
+            Err(source) => Err(RewrapError { run: Box::new(run), source }),
+        }
     }
 
     /// Returns the cipher that seals the items of a conversation. Makes a data key if its prefix has none.
@@ -140,7 +178,7 @@ impl Keys {
                 self.add(&EntryId::of_text(self.text_of(id)), None).await?;
             }
         }
-        Err(KeyError::unavailable(Contended))
+        Err(KeyError::unavailable(Contention))
     }
 
     /// Returns the cipher that seals the items of a conversation, or `None` if its prefix has no data key.
@@ -165,7 +203,8 @@ impl Keys {
 
     /// Checks that a prefix has the number of parts of those that have data keys.
     fn check(&self, of: &Prefix) -> Result<(), KeyError> {
-        let (parts, keyed) = (of.as_id().map_or(0, |id| id.parts().count()), self.0.parts);
+        let parts = of.as_id().map_or(0, |id| id.parts().count());
+        let keyed = self.0.parts;
         if parts == keyed { Ok(()) } else { Err(KeyError::Prefix { parts, keyed }) }
     }
 
@@ -186,19 +225,63 @@ impl Keys {
     }
 
     async fn cipher(&self, key: &KnownKey, id: &ConversationId) -> Result<Cipher, KeyError> {
-        let DataKey { id: key_id, wrapped } = &key.stored;
-        let unwrap = || async {
-            let context = context(&EntryId::of_text(self.text_of(id)), *key_id);
-            self.0.master.unwrap(wrapped, &context).await
-        };
-        Cipher::new(*key_id, key.secret.get_or_try_init(unwrap).await?, id)
+        let secret = key.secret.get_or_try_init(|| self.unwrap(&key.stored, id)).await?;
+        Cipher::new(key.stored.id, secret, id)
+    }
+
+    async fn unwrap(&self, key: &DataKey, id: &ConversationId) -> Result<Secret, KeyError> {
+        let context = context(&EntryId::of_text(self.text_of(id)), key.id);
+        self.0.master.unwrap(&key.wrapped, &context).await
     }
 
     /// Makes a data key and adds it, if the current one has this id.
     async fn add(&self, of: &EntryId, current: Option<KeyId>) -> Result<bool, KeyError> {
-        let (id, secret) = (KeyId::random()?, Secret::random()?);
+        let id = KeyId::random()?;
+        let secret = Secret::random()?;
         let wrapped = self.0.master.wrap(&secret, &context(of, id)).await?;
         self.0.vault.add_if(of, current, &DataKey::new(id, wrapped)).await
+    }
+
+    async fn rewrap_entries(&self, run: &mut RewrapRun) -> Result<(), KeyError> {
+        let mut current = None;
+        let mut after = None;
+        loop {
+            let page = self.0.vault.list(after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(*last);
+
+            for entry in &page {
+                match self.rewrap(entry, &mut current, &mut run.keys).await {
+                    Ok(()) => {}
+                    Err(error @ KeyError::Unavailable { .. }) => return Err(error),
+                    Err(error) => {
+                        run.failed += 1;
+                        run.first_failure.get_or_insert((*entry, error));
+                    }
+                }
+                run.entries += 1;
+            }
+        }
+    }
+
+    /// Wraps the keys of an entry again, and counts them. `current` is the name of the current master key, if it is
+    /// known.
+    async fn rewrap(&self, of: &EntryId, current: &mut Option<String>, keys: &mut u64) -> Result<(), KeyError> {
+        for stored in self.0.vault.read(of).await? {
+            if current.as_ref() == Some(&stored.wrapped.master) {
+                continue;
+            }
+
+            let context = context(of, stored.id);
+            let secret = self.0.master.unwrap(&stored.wrapped, &context).await?;
+            let wrapped = self.0.master.wrap(&secret, &context).await?;
+            *current = Some(wrapped.master.clone());
+            if wrapped.master != stored.wrapped.master {
+                let replaced = self.0.vault.replace(of, &stored, &DataKey::new(stored.id, wrapped)).await?;
+                *keys += u64::from(replaced);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -214,11 +297,36 @@ impl fmt::Debug for Keys {
 fn context(of: &EntryId, id: KeyId) -> Vec<u8> {
     let mut context = Vec::new();
     for field in [PURPOSE, of.as_bytes(), id.as_bytes()] {
-        fields::push(&mut context, field);
+        push_field(&mut context, field);
     }
     context
 }
 
+/// The numbers of one call of [`Keys::rewrap_all`].
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct RewrapRun {
+    /// The number of entries that the call looked at.
+    pub entries: u64,
+    /// The number of keys that were wrapped again.
+    pub keys: u64,
+    /// The number of entries that are damaged, or that have a key that must be wrapped again and cannot be unwrapped.
+    pub failed: u64,
+    /// The first of them.
+    pub first_failure: Option<(EntryId, KeyError)>,
+}
+
+/// The error for a call of [`Keys::rewrap_all`] that stopped.
+#[derive(Debug, thiserror::Error)]
+#[error("the call stopped after {} entries, and not all data keys were wrapped again: {source}", run.entries)]
+#[non_exhaustive]
+pub struct RewrapError {
+    /// The numbers so far.
+    pub run: Box<RewrapRun>,
+    /// The cause.
+    pub source: KeyError,
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("the data keys of the prefix were destroyed while one was made")]
-struct Contended;
+struct Contention;

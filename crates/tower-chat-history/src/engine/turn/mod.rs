@@ -1,164 +1,179 @@
-//! A turn, from its load to its commit.
+//! A turn, from its admission to the work after its save.
+//!
+//! This file has the steps of a turn, from top to bottom. [`begin`] admits the call, waits for earlier ones, loads the
+//! conversation, plans the prompt, and, if they are due, summarizes and recalls. The caller then calls the model, and
+//! commits the reply, which [saves](Turn::save) the exchange and does the work [after](TurnState::after) it. The other
+//! files have the details of each step.
+//!
+//! # Decisions
+//!
+//! - **No permit is held during a wait.** If waiting calls kept the inner service's permit, the calls of one
+//!   conversation could hold all of them. So `before_wait` is called before each wait for another call, a save, a
+//!   repair or a summary. A load, a count of conversations and a search of recall keep the permit.
+//! - **Limits refuse a call before the model is called, never at its save**, because the reply was paid for.
+//! - **A panic of a program's code reaches its caller.** It's caught only where it would reach others: in drops, on
+//!   threads that calls share, in the hook `on_turn`, and in saves, which the next call and a drain poll too.
 
 mod call;
+mod handle;
 mod history;
-mod planned;
-mod repair;
-mod report;
+mod limits;
+mod plan;
 mod save;
-mod transcript;
-mod translate;
+mod state;
+pub mod stream;
+mod summarize;
 
-use std::{fmt, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_core::Stream;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::runtime::Handle;
-use tower_chat_history_core::{ConversationId, Dialect, ExchangeId, Message, Seq};
-use tracing::Span;
+use tower_chat_history_core::{Appended, CompactOutcome, ConversationId, Exchange};
+use tracing::{Instrument as _, Span};
 
-use super::{Commit, Engine, queue::QueuePermit, stream::RecordedStream};
+use self::{
+    call::Call,
+    history::{LoadedHistory, load},
+    limits::{admit, check_named, check_plan},
+    plan::plan,
+    state::TurnState,
+    stream::RecordedStream,
+};
+use super::{
+    last_seen::CompactionPositions,
+    parts::Parts,
+    recall::{RecallResult, Search},
+    retention::ExchangeFacts,
+    saves::Commit,
+};
 use crate::{
-    call::{FoldReply, ReadBy, Reply},
-    error::StreamStalled,
-    policy::OnSaveFailure,
-    report::{NotStored, TurnOutcome},
-    telemetry::{CallProperties, ModelCall, fail},
+    call::{FoldReply, Reply, TurnInput},
+    context::plan::Plan,
+    error::{HistoryError, SaveError, StreamStalled},
+    report::{TurnOutcome, TurnReport},
+    telemetry::{CallProperties, Recorder},
 };
 
-pub(super) use self::{
-    call::{Call, estimate, runtime},
-    history::{LoadedHistory, read_in},
-    planned::{PlannedTurn, fit_budget},
-    translate::{Called, check_turn, in_dialect, read_each, read_known},
-};
+/// Begins a turn. Calls `before_wait` before each wait for another call, a save, a repair or a summary. A caller that
+/// holds a resource which these may need, such as a permit of the inner service, releases it then.
+pub(super) async fn begin(
+    parts: &Arc<Parts>,
+    input: Box<TurnInput>,
+    before_wait: &mut (dyn FnMut() + Send),
+) -> Result<Turn, HistoryError> {
+    let span = parts.recorder().turn(&input.conversation);
+    let guard = BeginGuard { recorder: parts.recorder(), span: &span, is_over: false };
+    let turn = begin_in_span(Arc::clone(parts), input, span.clone(), before_wait).instrument(span.clone()).await;
+    guard.end(turn.as_ref().err());
+    turn
+}
+
+/// Begins a turn within its span. The futures of rare steps are boxed, so that other calls do not pay for their size.
+async fn begin_in_span(
+    parts: Arc<Parts>,
+    input: Box<TurnInput>,
+    span: Span,
+    before_wait: &mut (dyn FnMut() + Send),
+) -> Result<Turn, HistoryError> {
+    // Admit.
+    let call = Box::new(Call::new(parts, *input, span)?);
+    let parts = &call.parts;
+    match &call.exchange {
+        Some(exchange) => Box::pin(check_named(&call, exchange)).await?,
+        None => admit(&call)?,
+    }
+
+    // Wait.
+    let permit = parts.wait_for_calls(&call.conversation, &call.span, before_wait).await?;
+    parts.wait_for_saves(&call.conversation, &call.span, before_wait).await;
+
+    // Load. The corrections of a conversation that does not exist any more are forgotten.
+    let mut loaded = load(&call).await?;
+    if call.exchange.is_some() {
+        // A call that is repeated is answered from the log, whatever the limits are.
+        admit(&call)?;
+    }
+    if loaded.is_absent()
+        && let Some(key) = call.calibration_key()
+    {
+        parts.calibration.forget(key);
+    }
+    let last_seen = parts.last_seen.get(&call.conversation);
+    let positions = loaded.window.as_ref().map(CompactionPositions::of_window);
+
+    // Plan.
+    let mut planned = plan(&call, &loaded).await?;
+    check_plan(&call, &loaded, &planned.plan).await?;
+
+    // Summarize, and plan again.
+    let mut summary = None;
+    if let Some(job) = summarize::wanted(&call, &loaded, &planned.plan) {
+        before_wait();
+        summary = Box::pin(summarize::summarize(&call, job, &mut loaded, &mut planned)).await?;
+    }
+
+    // Recall.
+    if planned.plan.recallable.is_some() {
+        planned.recall = Box::pin(recall(&call, &loaded, &planned.plan)).await;
+    }
+
+    // `loaded` already has a pending summary, which is not stored yet.
+    let stored_positions = if planned.has_pending_summary {
+        positions
+    } else {
+        loaded.window.as_ref().map(CompactionPositions::of_window)
+    };
+    let changes = parts.last_seen.changes(&call.conversation, last_seen, positions, stored_positions);
+    Ok(Turn(TurnState::new(call, permit, loaded, planned, changes, summary)))
+}
+
+/// Searches messages to show again before the input. Returns `None` if there is nothing to recall.
+async fn recall(call: &Call, loaded: &LoadedHistory, plan: &Plan) -> Option<RecallResult> {
+    let search = Search {
+        conversation: &call.conversation,
+        dialect: call.dialect,
+        input: &call.input,
+        window: loaded.window.as_ref(),
+        plan,
+        counting: &call.counting,
+        span: &call.span,
+    };
+    call.parts.recall.as_ref()?.search(search).await
+}
+
+/// Records a turn that does not begin, in its span and in metrics: as refused after an error, or as abandoned if the
+/// guard is dropped because the caller has left.
+struct BeginGuard<'a> {
+    recorder: &'a Recorder,
+    span: &'a Span,
+    is_over: bool,
+}
+
+impl BeginGuard<'_> {
+    /// Ends the guard of a turn that has begun, or that this error refused.
+    fn end(mut self, error: Option<&HistoryError>) {
+        self.is_over = true;
+        if error.is_some() {
+            self.recorder.not_begun(self.span, error);
+        }
+    }
+}
+
+impl Drop for BeginGuard<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.recorder.not_begun(self.span, None);
+        }
+    }
+}
 
 /// A turn that has begun: its context is ready to be sent, and nothing is stored yet.
 ///
 /// If it is dropped, the conversation stays as it was.
 pub struct Turn(Box<TurnState>);
 
-/// The state of a turn. If it is dropped before it is reported, it reports the turn as abandoned.
-struct TurnState {
-    call: Box<Call>,
-    planned: Box<PlannedTurn>,
-    /// The history, if the prompt has encrypted elements that can be left out.
-    repairable: Option<Box<LoadedHistory>>,
-    /// The position before which encrypted elements were left out because the provider could not read them.
-    repaired: Option<Seq>,
-    /// The summary, if there is one, then the window, the recalled messages, if there are any, and the input.
-    context: Vec<Message>,
-    window_len: usize,
-    /// The id under which the exchange is stored.
-    exchange: ExchangeId,
-    /// True if the caller chose that id.
-    has_caller_id: bool,
-    /// The model call, while it is in progress.
-    model_call: Option<ModelCall>,
-    is_streamed: bool,
-    /// The number of messages that the request's types could not represent without loss.
-    downgraded: usize,
-    /// Held until the turn is reported.
-    permit: Option<QueuePermit>,
-    is_reported: bool,
-}
-
 impl Turn {
-    pub(super) fn new(
-        mut call: Box<Call>,
-        mut planned: Box<PlannedTurn>,
-        permit: Option<QueuePermit>,
-        loaded: LoadedHistory,
-    ) -> Self {
-        let repairable = repair::is_repairable(&loaded, &planned).then(|| Box::new(loaded));
-        let (window_len, context) = context(&mut call, &mut planned);
-        let has_caller_id = call.exchange.is_some();
-        let exchange = call.exchange.take().unwrap_or_else(ExchangeId::generate);
-        Self(Box::new(TurnState {
-            call,
-            planned,
-            repairable,
-            repaired: None,
-            context,
-            window_len,
-            exchange,
-            has_caller_id,
-            model_call: None,
-            is_streamed: false,
-            downgraded: 0,
-            permit,
-            is_reported: false,
-        }))
-    }
-
-    /// Returns the messages to send after the head: the summary, if there is one, the window, the
-    /// [recalled messages](crate::recall), if there are any, and the input. They obey the chat rules.
-    #[must_use]
-    pub fn context(&self) -> &[Message] {
-        &self.0.context
-    }
-
-    /// Returns the messages to send between the head and the input: the summary, if there is one, the window, and the
-    /// [recalled messages](crate::recall), if there are any.
-    #[must_use]
-    pub fn window(&self) -> &[Message] {
-        &self.0.context[..self.0.window_len]
-    }
-
-    /// Returns the input messages of this call.
-    #[must_use]
-    pub fn input(&self) -> &[Message] {
-        &self.0.context[self.0.window_len..]
-    }
-
-    /// Returns the value, in tokens, to which the request's own reply limit must be lowered. Otherwise prompt and
-    /// reply would not fit the context window together. `None` means that the request needs no change.
-    #[must_use]
-    pub fn reply_limit(&self) -> Option<u32> {
-        self.0.planned.tokens.and_then(|tokens| tokens.reply_limit)
-    }
-
-    /// Returns the provider that is [called](crate::HistoryOptions::origin), or, if it is not known, the one that made
-    /// the newest reply of which the provider is recorded.
-    #[must_use]
-    pub fn provider(&self) -> Option<&str> {
-        self.0.planned.history.provider.as_deref()
-    }
-
-    /// Returns the value by which the adapter reads the response.
-    pub(crate) fn read_by(&self) -> &ReadBy {
-        &self.0.call.read_by
-    }
-
-    /// Returns the idle timeout of streams.
-    pub(crate) fn idle_timeout(&self) -> Option<Duration> {
-        self.engine().options().stream_idle_timeout
-    }
-
-    /// Returns the number of choices that the request specifies.
-    #[must_use]
-    pub fn choices(&self) -> usize {
-        self.0.call.choices
-    }
-
-    /// Returns the dialect of the call.
-    #[must_use]
-    pub fn dialect(&self) -> &'static dyn Dialect {
-        self.0.call.dialect
-    }
-
-    /// Sets the number of the window's messages that the request's types could not represent without loss.
-    pub fn note_downgraded(&mut self, messages: usize) {
-        self.0.downgraded = messages;
-    }
-
-    /// Returns the turn's span, which ends with the turn. Code that uses the engine without the layer can do work for
-    /// the turn in this span, so that traces show it as part of the turn.
-    #[must_use]
-    pub fn span(&self) -> &Span {
-        &self.0.call.span
-    }
-
     /// Begins the span of the model call, as a child of the turn's span. Call the model within it. The span ends with
     /// the [commit](Self::commit) of the reply, or with the last item of a [stream](Self::record_stream). If the turn
     /// is dropped before that, the span records the call as cancelled. The layer calls this method itself.
@@ -183,7 +198,8 @@ impl Turn {
     /// ```
     #[must_use]
     pub fn call_span(&mut self) -> Span {
-        let (reply_limit, is_abridged) = (self.reply_limit(), self.0.is_abridged());
+        let reply_limit = self.reply_limit();
+        let is_abridged = self.0.is_abridged();
         let TurnState { call, context, model_call, .. } = &mut *self.0;
         let properties = CallProperties {
             conversation: Some(&call.conversation),
@@ -193,17 +209,7 @@ impl Turn {
             context,
             is_abridged,
         };
-        model_call.insert(call.engine.recorder().call(&call.span, &properties)).called_in().clone()
-    }
-
-    /// Stores the exchange: input and reply, as one record.
-    ///
-    /// The save continues even if the returned future is dropped: see [`Commit`].
-    pub fn commit(mut self, reply: Reply) -> Commit {
-        if let Some(call) = self.0.model_call.take() {
-            call.ended_now(&reply);
-        }
-        Commit::new(self, reply)
+        model_call.insert(call.parts.recorder().call(&call.span, &properties)).called_in().clone()
     }
 
     /// Returns a stream that yields the items of `stream` unchanged, assembles the reply from them with `fold`, and
@@ -229,69 +235,159 @@ impl Turn {
         RecordedStream::new(stream.boxed(), Box::new(fold), Box::new(stalled), self, call)
     }
 
-    /// Ends the turn without storing anything. The report contains the reason.
-    pub fn end(mut self, why: NotStored) {
+    /// Stores the exchange: input and reply, as one record.
+    ///
+    /// The save continues even if the returned future is dropped: see [`Commit`].
+    pub fn commit(mut self, reply: Reply) -> Commit {
         if let Some(call) = self.0.model_call.take() {
-            call.ended_now(&Reply::default());
+            call.ended_now(&reply);
         }
-        self.ended(TurnOutcome::NotStored(why));
+        let parts = Arc::clone(self.parts());
+        let runtime = self.runtime().clone();
+        let conversation = self.conversation().clone();
+        Commit::new(&parts.in_flight, runtime, conversation, reply, move |reply| self.save(reply))
     }
 
-    /// Ends the turn after a failed model call. Nothing is stored, and the report has [`NotStored::CallFailed`]. In
-    /// the spans of turn and model call, `error_type` is recorded as `error.type`: it must be a constant name or a
-    /// status code.
-    pub fn fail(mut self, error_type: &str) {
-        if let Some(call) = self.0.model_call.take() {
-            call.failed(error_type);
-        }
-        fail(self.span(), error_type);
-        if let Some(key) = self.0.call.calibration_key() {
-            self.engine().shared.calibration.doubt(key);
-        }
-        // The caller's handle receives no report: the caller has the error, has left, or retries.
-        self.0.report(TurnOutcome::NotStored(NotStored::CallFailed));
+    /// Stores the exchange and ends the turn. The conversation's next call and a drain poll this, too, so a panic must
+    /// not reach them.
+    async fn save(mut self, reply: Reply) -> Arc<TurnReport> {
+        let saved = AssertUnwindSafe(self.0.save(reply)).catch_unwind().await;
+        self.ended(saved.unwrap_or_else(|_| {
+            tracing::error!("a save panicked");
+            TurnOutcome::Failed(Arc::new(SaveError::Panicked))
+        }))
     }
 
-    pub(crate) fn on_save_failure(&self) -> OnSaveFailure {
-        self.engine().options().policies.on_save_failure
+    /// Ends the turn, reports it, and also sends the report to the caller's handle.
+    fn ended(mut self, outcome: TurnOutcome) -> Arc<TurnReport> {
+        let report = self.0.report(outcome);
+        if let Some(handle) = self.0.call.report.take() {
+            handle.send(Arc::clone(&report));
+        }
+        report
     }
 
-    pub(super) fn engine(&self) -> &Engine {
-        &self.0.call.engine
+    fn parts(&self) -> &Arc<Parts> {
+        &self.0.call.parts
     }
 
     /// Returns the runtime in which the turn began.
-    pub(super) fn runtime(&self) -> &Handle {
+    fn runtime(&self) -> &Handle {
         &self.0.call.runtime
     }
 
-    pub(super) fn conversation(&self) -> &ConversationId {
+    fn conversation(&self) -> &ConversationId {
         &self.0.call.conversation
     }
 }
 
-/// Returns the length of the window with the recalled messages, and the messages to send. Takes them from the call and
-/// its plan.
-fn context(call: &mut Call, planned: &mut PlannedTurn) -> (usize, Vec<Message>) {
-    let mut window = std::mem::take(&mut planned.plan.fit.window);
-    window.extend(planned.recalled.as_ref().map(|recalled| recalled.message.clone()));
-    if let Some(tokens) = planned.tokens.as_mut().filter(|_| call.is_observed()) {
-        let messages = window.iter().chain(&call.input);
-        let (id, request, sizes) = (&call.conversation, &call.request, tokens.prompt);
-        let recorder = call.engine.recorder();
-        tokens.cached_prefix = recorder.cached_prefix(id, request, &sizes, messages, &call.counting);
+impl TurnState {
+    /// Plans and recalls once more, with a history without encrypted elements. Returns `false` if that is not possible.
+    async fn plan_again(&mut self, loaded: &LoadedHistory) -> bool {
+        self.call.input = self.input().to_vec();
+        let mut planned = match plan(&self.call, loaded).await {
+            Ok(planned) => planned,
+            Err(error) => {
+                let kind = error.kind();
+                tracing::warn!(error.type = kind, "the provider cannot read encrypted elements, and the call cannot be \
+                    planned without them");
+                return false;
+            }
+        };
+        planned.recall = recall(&self.call, loaded, &planned.plan).await;
+        self.planned = planned;
+        self.repaired = loaded.history().cut().map(|cut| cut.encrypted_from);
+        self.fill_context();
+        tracing::warn!("the provider cannot read encrypted elements; the model is called again without them");
+        true
     }
-    let (window_len, mut context) = (window.len(), window);
-    context.append(&mut call.input);
-    (window_len, context)
-}
 
-impl fmt::Debug for Turn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Turn")
-            .field("conversation", &self.0.call.conversation)
-            .field("exchange", &self.0.exchange)
-            .field("messages", &self.0.context.len())
-            .finish_non_exhaustive()
+    /// Saves the exchange, and does the work after it.
+    async fn save(&mut self, reply: Reply) -> TurnOutcome {
+        self.learn(reply.usage);
+        let mut append = match self.new_append(reply) {
+            Ok(append) => append,
+            Err(outcome) => return outcome,
+        };
+
+        let step = self.call.parts.recorder().save(&self.call.span, append.exchange.messages.len());
+        let span = step.span().clone();
+        let work = async {
+            match self.store_exchange(&mut append, step).await {
+                Ok((stored, is_duplicate)) => self.after(&append.exchange, &stored, is_duplicate).await,
+                Err(outcome) => outcome,
+            }
+        };
+        work.instrument(span).await
+    }
+
+    /// Does the work after the exchange was stored: remembers its positions, begins a summary, prunes, and prepares
+    /// recall, as far as these are due. Returns the turn's outcome. The futures of rare steps are boxed, so that other
+    /// calls do not pay for their size.
+    async fn after(&self, exchange: &Exchange, stored: &Appended, is_duplicate: bool) -> TurnOutcome {
+        let Self { call, planned, .. } = self;
+        let parts = &call.parts;
+        let conversation = &call.conversation;
+        let seq = stored.seq;
+        let incomplete = exchange.incomplete;
+        let incarnation = stored.revision.incarnation();
+        if planned.revision.is_some_and(|loaded| loaded.incarnation() != incarnation) {
+            // The loaded log ended during the turn, by a deletion, an erasure or a truncation, and the new log had the
+            // exchange already. The summary and the positions of this turn are of the old log.
+            let revision = stored.revision;
+            return if is_duplicate {
+                TurnOutcome::Duplicate { revision, seq }
+            } else {
+                TurnOutcome::Stored { revision, seq, moved: false, incomplete }
+            };
+        }
+
+        // Remember the positions of the compaction. An own duplicate is this exchange, stored by an attempt whose
+        // answer was lost. A repair that is not stored with it is stored in the background.
+        let has_cut = matches!(stored.compaction, Some(CompactOutcome::Stored(_))) || stored.duplicate && !is_duplicate;
+        let cut = planned.plan.fit.cut.as_ref();
+        let stored_cut = cut.filter(|_| has_cut);
+        parts.last_seen.update(conversation, CompactionPositions::of(stored.revision, stored_cut));
+        if let Some(before) = self.repaired.filter(|_| !has_cut) {
+            parts.repairs.start(conversation, incarnation, before);
+        }
+
+        // Summarize. This runs even if the log has the exchange of another call under the same id, because the turn is
+        // over in this case too.
+        if let Some(summaries) = &parts.summaries {
+            if let Some(pending) = cut.filter(|_| planned.has_pending_summary)
+                && let Some(cut) = Box::pin(summaries.store_pending(conversation, stored, pending)).await
+            {
+                parts.last_seen.update(conversation, CompactionPositions::of(stored.revision, Some(&cut)));
+            }
+            if let Some(end) = self.summary_facts(exchange) {
+                summaries.after_turn(conversation, end);
+            }
+        }
+
+        // Prune.
+        let revision = parts.retain(conversation, stored, ExchangeFacts::of(exchange)).await;
+        if revision != stored.revision {
+            parts.last_seen.update(conversation, CompactionPositions::of(revision, None));
+        }
+
+        // Prepare recall.
+        if let Some(recall) = &parts.recall {
+            let loaded = self.changes.window_start;
+            let start = stored_cut.map_or(loaded, |cut| cut.window_start.max(loaded));
+            let has_unprepared = planned.recall.as_ref().is_some_and(|recall| recall.has_unprepared);
+            let is_unfinished = has_unprepared || recall.is_unfinished(conversation);
+            if is_unfinished || self.changes.window_moved || start > loaded {
+                recall.prepare(conversation, call.dialect, revision, start, &call.span);
+            }
+        }
+
+        if is_duplicate {
+            return TurnOutcome::Duplicate { revision, seq };
+        }
+        // Exchanges that were already in the log at the load (partial replies, stored results) do not make the
+        // exchange moved.
+        let moved = exchange.continues.is_some() && planned.next.is_some_and(|next| next != seq);
+        TurnOutcome::Stored { revision, seq, moved, incomplete }
     }
 }

@@ -5,10 +5,10 @@ use http_body::Frame;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fold::ChatFold;
+use super::ChatFold;
 use crate::{
     adapt::{Flow, FoldReply as _},
-    http::fold::SseFold,
+    http::sse::SseFold,
     store::Usage,
 };
 

@@ -13,7 +13,11 @@ use crate::{
     adapt::RequestMessages,
     dialect::AnthropicMessages,
     engine::{InputMode, RequestInfo},
-    http::{error::CallError, list::gap, splice::Splice, wire::OpenedBody},
+    http::{
+        error::CallError,
+        splice::{Splice, gap},
+        wire::OpenedBody,
+    },
 };
 
 /// Finds the messages, and the other fields that count for a budget or that spans report.
@@ -65,12 +69,11 @@ fn instructions(text: &str, body: &Object<'_>) -> Result<Option<Message>, CallEr
 }
 
 fn info(body: &Object<'_>) -> RequestInfo {
-    let json = |json: Option<&str>| json.map(str::to_owned);
     let mut info = RequestInfo::new();
     info.model = body.string("model");
-    info.tools = json(body.get("tools"));
+    info.tools = body.get("tools").map(str::to_owned);
     let format = body.object("output_config").and_then(|config| config.get("format"));
-    info.response_format = json(format.or(body.get("output_format")));
+    info.response_format = format.or(body.get("output_format")).map(str::to_owned);
     info.max_output = body.number("max_tokens").map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
     let thinking = body.object("thinking");
     // The API refuses a limit that is not larger than the budget of the thinking.
@@ -121,8 +124,10 @@ mod tests {
 
     #[test]
     fn the_window_replaces_the_transcript() {
-        let (u, a) = (r#"{"role":"user","content":"u0"}"#, r#"{"role":"assistant","content":[]}"#);
-        let (r, next) = (r#"{"role":"user","content":[ 1 ]}"#, r#"{"role":"user","content":"u1"}"#);
+        let u = r#"{"role":"user","content":"u0"}"#;
+        let a = r#"{"role":"assistant","content":[]}"#;
+        let r = r#"{"role":"user","content":[ 1 ]}"#;
+        let next = r#"{"role":"user","content":"u1"}"#;
         let body = format!(r#"{{"messages":[{u} , {a} , {r} , {next} ],"system":"s"}}"#);
         let OpenedBody { messages, .. } = read(&body, InputMode::Transcript);
         assert_eq!((messages.head.len(), messages.transcript.len(), messages.input.len()), (1, 2, 2));

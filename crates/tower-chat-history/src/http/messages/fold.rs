@@ -1,17 +1,29 @@
 //! Folding the events of a stream into a reply.
+//!
+//! # Decisions
+//!
+//! - **A reply that breaks off keeps its blocks up to the first call or unfinished block, and all texts.** Half a block
+//!   of thinking has no signature, and half a call has no arguments.
 
-use std::{borrow::Cow, collections::HashMap, fmt};
-
-use tower_chat_history_core::{Message, json::Object};
-
-use super::{
-    block::{self, Block},
-    partial,
-    reply::{self, Counts},
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    fmt,
 };
+
+use tower_chat_history_core::{
+    Message,
+    json::{self, Object},
+};
+
+use super::reply::{self, Counts};
 use crate::{
-    adapt::{Flow, FoldReply, completion},
+    adapt::{
+        Flow, FoldReply,
+        completion::{self, without_half_pair},
+    },
     call::Reply,
+    dialect::AnthropicMessages,
     http::sse::Event,
 };
 
@@ -44,8 +56,13 @@ impl MessagesFold {
     /// Returns `true` if all parts of the reply have come: there is a stop reason. Some gateways leave it out, so
     /// `message_stop` after finished blocks counts, too.
     fn is_over(&self) -> bool {
-        let is_finished = || !self.blocks.is_empty() && self.blocks.iter().all(|block| block.is_finished);
-        self.has_begun && (self.stop_reason.is_some() || self.has_message_stop && is_finished())
+        if !self.has_begun {
+            return false;
+        }
+        if self.stop_reason.is_some() {
+            return true;
+        }
+        self.has_message_stop && !self.blocks.is_empty() && self.blocks.iter().all(|block| block.is_finished)
     }
 
     /// Marks the reply as broken off. A reply that has all its parts stays complete.
@@ -60,8 +77,8 @@ impl MessagesFold {
         }
         let text = std::str::from_utf8(event.data()).ok()?;
         let object = Object::read(text)?;
-        let named = || std::str::from_utf8(event.name()).ok().map(Cow::Borrowed);
-        match &*object.text("type").or_else(named).unwrap_or_default() {
+        let kind = object.text("type").or_else(|| std::str::from_utf8(event.name()).ok().map(Cow::Borrowed));
+        match &*kind.unwrap_or_default() {
             "message_start" => self.begin(&object.object("message")?)?,
             "content_block_start" => self.begin_block(object.number("index"), object.get("content_block")?)?,
             "content_block_delta" => {
@@ -101,7 +118,7 @@ impl MessagesFold {
 
     fn begin_block(&mut self, index: Option<u64>, json: &str) -> Option<()> {
         let block = Block::begin(json)?;
-        self.bytes = self.bytes.saturating_add(block::size_of(json.as_bytes()));
+        self.bytes = self.bytes.saturating_add(size_of_json(json.as_bytes()));
         let place = self.blocks.len();
         self.places.insert(index.unwrap_or(place as u64), place);
         self.blocks.push(block);
@@ -119,7 +136,7 @@ impl MessagesFold {
 
     /// Returns `false` if the reply can be larger than the limit with this event.
     fn fits(&self, event: &Event) -> bool {
-        self.bytes.saturating_add(block::size_of(event.data())) <= MAX_BYTES
+        self.bytes.saturating_add(size_of_json(event.data())) <= MAX_BYTES
     }
 
     fn with_message(&self, message: Option<Message>) -> Reply {
@@ -146,7 +163,7 @@ fn message<'b>(blocks: impl IntoIterator<Item = &'b Block>) -> Option<Message> {
         block.write(&mut content);
     }
     content.push(']');
-    reply::said(&content)
+    reply::message_with(&content)
 }
 
 impl FoldReply<Event> for MessagesFold {
@@ -188,7 +205,7 @@ impl FoldReply<Event> for MessagesFold {
     }
 
     fn partial(&self) -> Option<Reply> {
-        let kept = partial::kept(&self.blocks);
+        let kept = kept(&self.blocks);
         if !kept.iter().any(|block| block.has_text()) {
             return None;
         }
@@ -206,5 +223,240 @@ impl fmt::Debug for MessagesFold {
             .field("has_stopped", &self.has_stopped)
             .field("is_broken", &self.is_broken)
             .finish_non_exhaustive()
+    }
+}
+
+/// Returns the blocks that can be sent again: the first ones, up to one that is not finished or is a call, and the
+/// texts after them.
+///
+/// Thinking is bound to everything before it, so none is kept after a block that is left out. None is kept at the end
+/// either, because the API refuses a reply that ends with thinking. A tool that the provider executes is kept together
+/// with its result.
+fn kept(blocks: &[Block]) -> Vec<&Block> {
+    let mut open = HashSet::new();
+    let mut whole = 0;
+    for (position, block) in blocks.iter().enumerate() {
+        let is_text = block.kind == "text";
+        if block.kind == "tool_use" || !block.is_finished && !is_text {
+            break;
+        }
+        if AnthropicMessages::is_server_call(&block.kind) {
+            open.insert(block.text("id").unwrap_or_default());
+        } else if AnthropicMessages::is_server_result(&block.kind) {
+            open.remove(&block.text("tool_use_id").unwrap_or_default());
+        }
+        if open.is_empty() {
+            whole = position + 1;
+        }
+    }
+
+    let (first, others) = blocks.split_at(whole);
+    let mut kept: Vec<&Block> = first.iter().collect();
+    kept.extend(others.iter().filter(|block| block.has_text()));
+    while let Some(last) = kept.last()
+        && matches!(&*last.kind, "thinking" | "redacted_thinking")
+    {
+        kept.pop();
+    }
+    kept
+}
+
+/// A block of the content.
+struct Block {
+    /// The type.
+    kind: String,
+    /// `true` if its end has come.
+    is_finished: bool,
+    /// The JSON of the block as it began.
+    begun: String,
+    /// The members with their pieces. `None` if there are no pieces.
+    members: Option<Members>,
+    /// The pieces of the input of a call, as text of a JSON string.
+    input: String,
+}
+
+type Members = Vec<(String, Value)>;
+
+/// The overhead of a value in memory, in bytes, in addition to its text.
+const VALUE_OVERHEAD: usize = 64;
+
+/// Returns an upper bound for the size of a JSON value in memory, in bytes.
+fn size_of_json(json: &[u8]) -> usize {
+    let values = 1 + json.iter().filter(|byte| **byte == b',').count();
+    VALUE_OVERHEAD.saturating_mul(values).saturating_add(json.len())
+}
+
+/// A value to which pieces may be joined.
+enum Value {
+    /// A value that is neither a text nor a list, as JSON.
+    Other(String),
+    /// A text as it is escaped, without its quotes.
+    Text(String),
+    /// The entries of a list, as JSON.
+    List(Vec<String>),
+}
+
+impl Block {
+    /// Creates the block that begins so. Returns `None` if this is not an object.
+    fn begin(json: &str) -> Option<Self> {
+        let kind = Object::read(json)?.string("type").unwrap_or_default();
+        Some(Self { kind, is_finished: false, begun: json.to_owned(), members: None, input: String::new() })
+    }
+
+    /// Joins a delta. Unknown deltas have members with the names of those that they extend, as the known ones do.
+    /// Returns an upper bound for the bytes that the block grows by.
+    fn join(&mut self, delta: &Object<'_>) -> usize {
+        let mut added = 0;
+        for member in delta.members().iter().filter(|member| member.name != "type") {
+            let json = member.value.get();
+            added += match (&*member.name, Value::new(json)) {
+                ("partial_json", Value::Text(piece)) => {
+                    self.input.push_str(&piece);
+                    piece.len()
+                }
+                ("citation", _) => join(self.joined(), "citations", Value::List(vec![json.to_owned()])),
+                (name, piece) => join(self.joined(), name, piece),
+            };
+        }
+        added
+    }
+
+    /// Returns `true` for a text that is not empty.
+    fn has_text(&self) -> bool {
+        if self.kind != "text" {
+            return false;
+        }
+
+        let begun;
+        let members = match &self.members {
+            Some(members) => members,
+            None => {
+                begun = members_of(&self.begun);
+                &begun
+            }
+        };
+        let text = members.iter().rfind(|(name, _)| name == "text");
+        matches!(text, Some((_, Value::Text(text))) if !without_half_pair(text).is_empty())
+    }
+
+    /// Returns the text of a member.
+    fn text(&self, name: &str) -> Option<String> {
+        let Some(members) = &self.members else { return Object::read(&self.begun)?.string(name) };
+        match members.iter().rfind(|(own, _)| own == name)? {
+            (_, Value::Text(text)) => serde_json::from_str(&format!("\"{text}\"")).ok(),
+            _ => None,
+        }
+    }
+
+    /// Writes the block as JSON.
+    fn write(&self, json: &mut String) {
+        let input = self.input();
+        let begun = match (&self.members, &input) {
+            (None, None) => return json.push_str(&self.begun),
+            (None, Some(_)) => members_of(&self.begun),
+            (Some(_), _) => Vec::new(),
+        };
+        let members = self.members.as_ref().unwrap_or(&begun);
+        let mut members: Vec<(&str, &Value)> = members.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        if let Some(input) = &input {
+            match members.iter_mut().rfind(|(name, _)| *name == "input") {
+                Some((_, value)) => *value = input,
+                None => members.push(("input", input)),
+            }
+        }
+
+        json.push('{');
+        for (position, (name, value)) in members.into_iter().enumerate() {
+            if position > 0 {
+                json.push(',');
+            }
+            json.push_str(&json::quoted(name));
+            json.push(':');
+            match value {
+                Value::Text(text) if !self.is_finished => json.extend(["\"", without_half_pair(text), "\""]),
+                value => value.write(json),
+            }
+        }
+        json.push('}');
+    }
+
+    /// Returns the members, to which pieces can be joined.
+    fn joined(&mut self) -> &mut Members {
+        self.members.get_or_insert_with(|| members_of(&self.begun))
+    }
+
+    /// Returns the input that came in pieces. A model can break off within its input, or write an input that is no
+    /// JSON. The API takes only objects, so such an input is wrapped in one, under the name that the provider's
+    /// documentation proposes for the results of such calls. No text is lost, and the model sees that it was no JSON.
+    fn input(&self) -> Option<Value> {
+        let text: Option<String> = serde_json::from_str(&format!("\"{}\"", self.input)).ok();
+        let text = text.as_deref().map(str::trim);
+        if text == Some("") {
+            return None;
+        }
+        let whole = text.filter(|text| Object::read(text).is_some());
+        Some(Value::Other(match whole {
+            Some(text) => text.to_owned(),
+            None => format!(r#"{{"INVALID_JSON":"{}"}}"#, self.input),
+        }))
+    }
+}
+
+/// Returns the members of the JSON of an object.
+fn members_of(json: &str) -> Members {
+    let object = Object::read(json);
+    let members = object.iter().flat_map(Object::members);
+    members.map(|member| (member.name.to_string(), Value::new(member.value.get()))).collect()
+}
+
+/// Joins a piece to the member with this name. Texts and lists are appended. Of other values, the last one counts.
+/// Returns an upper bound for the bytes that are added.
+fn join(members: &mut Members, name: &str, piece: Value) -> usize {
+    let size = piece.size();
+    let Some((_, value)) = members.iter_mut().rfind(|(own, _)| own == name) else {
+        members.push((name.to_owned(), piece));
+        return size + VALUE_OVERHEAD + name.len();
+    };
+    match (value, piece) {
+        (_, piece) if piece.is_null() => return 0,
+        (Value::Text(text), Value::Text(piece)) => {
+            text.push_str(&piece);
+            return piece.len();
+        }
+        (Value::List(list), Value::List(pieces)) => list.extend(pieces),
+        (value, piece) => *value = piece,
+    }
+    size
+}
+
+impl Value {
+    fn new(json: &str) -> Self {
+        if let Some(text) = json.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+            return Self::Text(text.to_owned());
+        }
+        match json::entries(json) {
+            Some(entries) => Self::List(entries.into_iter().map(str::to_owned).collect()),
+            None => Self::Other(json.to_owned()),
+        }
+    }
+
+    /// Returns an upper bound for the size in memory, in bytes.
+    fn size(&self) -> usize {
+        match self {
+            Self::Other(json) | Self::Text(json) => VALUE_OVERHEAD + json.len(),
+            Self::List(entries) => entries.iter().map(|json| VALUE_OVERHEAD + json.len()).sum(),
+        }
+    }
+
+    fn is_null(&self) -> bool {
+        matches!(self, Self::Other(json) if json == "null")
+    }
+
+    fn write(&self, json: &mut String) {
+        match self {
+            Self::Other(value) => json.push_str(value),
+            Self::Text(text) => json.extend(["\"", text, "\""]),
+            Self::List(entries) => json.extend(["[", &entries.join(","), "]"]),
+        }
     }
 }

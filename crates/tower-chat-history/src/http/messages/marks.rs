@@ -1,15 +1,24 @@
 //! Marks for the cache (`cache_control`) in the messages of the window.
+//!
+//! # Decisions
+//!
+//! - **The newest cache marks that fit are sent.** A window has the marks of many requests, and Anthropic takes four in
+//!   a request, with the caller's.
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use tower_chat_history_core::{
     Message,
-    json::{self, Object},
+    json::{self, Object, range},
 };
 
-use super::place;
 use crate::dialect::AnthropicMessages;
+
+/// The kinds of blocks that can have a mark, as of November 2026. Thinking cannot.
+const MARKABLE: [&str; 6] = ["text", "image", "document", "search_result", "tool_use", "tool_result"];
+
+const MARK: &str = r#""cache_control":{"type":"ephemeral"}"#;
 
 const NAME: &str = "cache_control";
 
@@ -28,9 +37,9 @@ pub(super) struct Marks {
     /// The number of marks that the window may have.
     room: usize,
     /// The shortest time of the marks before the window.
-    most: Minutes,
+    shortest_before: Minutes,
     /// The longest time of the marks after the window.
-    least: Minutes,
+    longest_after: Minutes,
     /// True if a mark is to be placed at the end of the window.
     places: bool,
 }
@@ -39,16 +48,24 @@ impl Marks {
     /// Returns the room that is left by the tools, the instructions, the messages around the window, and the automatic
     /// mark.
     pub(super) fn around(body: &Object<'_>, head: &[&RawValue], input: &[&RawValue]) -> Self {
-        let field = |name| body.get(name).into_iter();
-        let before: Vec<Minutes> = field("tools").chain(field("system")).flat_map(of_list).collect();
-        let before: Vec<Minutes> =
-            before.into_iter().chain(head.iter().flat_map(|message| of_message(message.get()))).collect();
-        let after = input.iter().flat_map(|message| of_message(message.get())).chain(field(NAME).map(minutes));
-        let after: Vec<Minutes> = after.collect();
+        let mut before: Vec<Minutes> = Vec::new();
+        for list in [body.get("tools"), body.get("system")].into_iter().flatten() {
+            before.extend(of_list(list));
+        }
+        for message in head {
+            before.extend(of_message(message.get()));
+        }
+
+        let mut after: Vec<Minutes> = Vec::new();
+        for message in input {
+            after.extend(of_message(message.get()));
+        }
+        after.extend(body.get(NAME).map(minutes));
+
         Self {
             room: AnthropicMessages::MAX_CACHE_MARKS.saturating_sub(before.len() + after.len()),
-            most: before.into_iter().min().unwrap_or(Minutes::MAX),
-            least: after.into_iter().max().unwrap_or(0),
+            shortest_before: before.into_iter().min().unwrap_or(Minutes::MAX),
+            longest_after: after.into_iter().max().unwrap_or(0),
             places: false,
         }
     }
@@ -70,7 +87,8 @@ impl Marks {
     /// of its own, and the API takes it.
     fn last_or_next<'m>(&mut self, message: &'m Message) -> Cow<'m, str> {
         let json = self.next(message);
-        let is_possible = self.places && self.room > 0 && self.most >= PLACED && self.least <= PLACED;
+        let is_possible =
+            self.places && self.room > 0 && self.shortest_before >= PLACED && self.longest_after <= PLACED;
         if !is_possible {
             return json;
         }
@@ -78,8 +96,11 @@ impl Marks {
             self.places = false;
             return json;
         }
-        let Some(marked) = place::mark(&json) else { return json };
-        (self.places, self.room, self.least) = (false, self.room - 1, PLACED);
+
+        let Some(marked) = mark(&json) else { return json };
+        self.places = false;
+        self.room -= 1;
+        self.longest_after = PLACED;
         Cow::Owned(marked)
     }
 
@@ -91,12 +112,12 @@ impl Marks {
         let marks = of_message(message.json());
         let (Some(first), Some(last)) = (marks.first(), marks.last()) else { return Cow::Borrowed(message.json()) };
         let fits = marks.len() <= self.room
-            && *first <= self.most
-            && *last >= self.least
+            && *first <= self.shortest_before
+            && *last >= self.longest_after
             && marks.windows(2).all(|pair| pair[0] >= pair[1]);
         if fits {
             self.room -= marks.len();
-            self.least = *first;
+            self.longest_after = *first;
             return Cow::Borrowed(message.json());
         }
         AnthropicMessages::without_cache_marks(message).map_or(Cow::Borrowed(message.json()), Cow::Owned)
@@ -130,9 +151,36 @@ fn of_list(json: &str) -> Vec<Minutes> {
 /// Returns the time of a mark. The default is 5 minutes.
 fn minutes(mark: &str) -> Minutes {
     let time = Object::read(mark).and_then(|mark| mark.text("ttl")).unwrap_or_default();
-    let number =
-        |unit: char, factor: Minutes| Some(time.strip_suffix(unit)?.parse::<Minutes>().ok()?.saturating_mul(factor));
-    number('m', 1).or_else(|| number('h', 60)).unwrap_or(5)
+    let hours = time.strip_suffix('h').and_then(|hours| hours.parse::<Minutes>().ok());
+    if let Some(hours) = hours {
+        return hours.saturating_mul(60);
+    }
+    time.strip_suffix('m').and_then(|minutes| minutes.parse().ok()).unwrap_or(5)
+}
+
+/// Returns the JSON of a message with a mark in its last block that can have one. A content that is a text becomes a
+/// list of one block, which is the same to the API. Returns `None` if no block can have a mark.
+fn mark(json: &str) -> Option<String> {
+    let message = Object::read(json)?;
+    let content = message.get("content")?;
+    if content.starts_with('"') {
+        let place = range(json, content);
+        let is_blank = message.text("content").is_none_or(|text| text.trim().is_empty());
+        let block = format!(r#"[{{"type":"text","text":{content},{MARK}}}]"#);
+        return (!is_blank).then(|| [&json[..place.start], &block, &json[place.end..]].concat());
+    }
+    let block = message.entries("content")?.into_iter().rfind(|block| can_have_mark(block))?;
+    let end = range(json, block).end - 1;
+    Some([&json[..end], ",", MARK, &json[end..]].concat())
+}
+
+/// Returns `true` for a block of a known kind that is not empty.
+fn can_have_mark(block: &str) -> bool {
+    let Some(block) = Object::read(block) else { return false };
+    let kind = block.text("type").unwrap_or_default();
+    let is_empty = kind == "text" && block.text("text").is_none_or(|text| text.trim().is_empty());
+    let is_marked = block.written("cache_control").is_some();
+    MARKABLE.contains(&&*kind) && !is_empty && !is_marked
 }
 
 #[cfg(test)]
@@ -236,5 +284,48 @@ mod tests {
             assert_eq!(of_message(&marked(ttl)), [expected], "{ttl}");
         }
         assert_eq!(minutes("7"), 5);
+    }
+
+    #[test]
+    fn the_last_block_that_can_have_a_mark_gets_it() {
+        let text = r#"{"type":"text","text":"a"}"#;
+        let marked = r#"{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}"#;
+        for after in [
+            "",
+            r#",{"type":"thinking","thinking":"","signature":"s"}"#,
+            r#", {"type":"text","text":" \n"}"#,
+            r#",{"type":"later"}"#,
+            r#",{"type":"text","text":"b","cache_control":null}"#,
+            ",7",
+        ] {
+            let json = format!(r#"{{"role":"assistant","content":[ {text} {after}],"x":1}}"#);
+            assert_eq!(mark(&json), Some(json.replace(text, marked)), "{after}");
+        }
+        let call = r#"{"content":[{"type":"text","text":"a"},{ "type":"tool_use","id":"x","name":"f","input":{} }]}"#;
+        let expected = call.replace("{} }", r#"{} ,"cache_control":{"type":"ephemeral"}}"#);
+        assert_eq!(mark(call), Some(expected));
+    }
+
+    #[test]
+    fn a_text_becomes_a_block() {
+        let json = r#"{ "content" : "a\u0041" ,"role":"assistant"}"#;
+        let block = r#"[{"type":"text","text":"a\u0041","cache_control":{"type":"ephemeral"}}]"#;
+        assert_eq!(mark(json), Some(format!(r#"{{ "content" : {block} ,"role":"assistant"}}"#)));
+    }
+
+    #[test]
+    fn a_message_without_a_block_that_can_have_one_has_no_mark() {
+        for content in [
+            r#""""#,
+            r#"" ""#,
+            "[]",
+            "null",
+            "7",
+            r#"[{"type":"redacted_thinking","data":"d"}]"#,
+            r#"[{"type":"text"}]"#,
+        ] {
+            assert_eq!(mark(&format!(r#"{{"role":"assistant","content":{content}}}"#)), None, "{content}");
+        }
+        assert_eq!(mark("7"), None);
     }
 }

@@ -1,16 +1,10 @@
 //! The wire of Anthropic's Messages API.
 
-mod block;
 mod body;
 mod fold;
 #[cfg(test)]
 mod fold_tests;
-#[cfg(test)]
-mod fold_tools_tests;
 mod marks;
-mod partial;
-mod place;
-mod repair;
 mod reply;
 
 use bytes::Bytes;
@@ -24,8 +18,7 @@ use crate::{
     dialect::{AnthropicMessages, Dialect},
     engine::InputMode,
     http::{
-        error::CallError,
-        refusal::Refusal,
+        error::{CallError, Refusal},
         sse::Event,
         wire::{OpenedBody, Wire},
     },
@@ -103,7 +96,7 @@ use crate::{
 ///
 /// Thinking is sent only where its signature is valid, so the provider refuses none. If it does so all the same, for
 /// example after a change of the account, the call is
-/// [repaired](tower_chat_history::adapt::Repair::WithoutEncrypted): it is repeated once, without the thinking of all
+/// [repaired](crate::adapt::Repair::WithoutEncrypted): it is repeated once, without the thinking of all
 /// stored replies, and a reply is stored with a [cut](crate::store::Positions::encrypted_from). As of November
 /// 2026, the messages of these errors (status 400) begin with the place of a block, and continue with ``Invalid
 /// `signature` in `thinking` block`` or ``Invalid `data` in `redacted_thinking` block``. An event `error` within a
@@ -190,7 +183,7 @@ impl Wire for MessagesWire {
     }
 
     fn repair(&self, _: StatusCode, body: &[u8]) -> Option<Repair> {
-        repair::of_refusal(body)
+        reply::repair_of(body)
     }
 
     fn refusal(&self, refusal: &Refusal) -> String {

@@ -1,4 +1,4 @@
-//! The reply of a whole response.
+//! The reply of a whole response, and refusals of thinking that the provider cannot verify.
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -7,7 +7,13 @@ use tower_chat_history_core::{
     json::{BOM, Object},
 };
 
-use crate::{adapt::completion, call::Reply, dialect::AnthropicMessages, report::ResponseShape, store::Usage};
+use crate::{
+    adapt::{Repair, completion},
+    call::Reply,
+    dialect::AnthropicMessages,
+    report::ResponseShape,
+    store::Usage,
+};
 
 /// Returns the reply of a response's body. If the body has none, the result has its shape.
 pub(super) fn reply_of(body: &[u8]) -> Reply {
@@ -21,6 +27,7 @@ pub(super) fn reply_of(body: &[u8]) -> Reply {
     if response.text("role").is_some_and(|role| role != "assistant") {
         completion::warn_of_role();
     }
+
     let mut counts = Counts::default();
     counts.read(&response);
     let mut reply = Reply::new(message);
@@ -41,7 +48,7 @@ fn shape_of(body: &[u8]) -> ResponseShape {
 /// Returns the model's message with this content, which must be a list or a text.
 fn message(content: &RawValue) -> Option<Message> {
     #[derive(Serialize)]
-    struct Said<'a> {
+    struct AssistantMessage<'a> {
         role: &'static str,
         content: &'a RawValue,
     }
@@ -49,12 +56,12 @@ fn message(content: &RawValue) -> Option<Message> {
     if !content.get().starts_with(['"', '[']) {
         return None;
     }
-    let json = to_raw_value(&Said { role: "assistant", content }).ok()?;
+    let json = to_raw_value(&AssistantMessage { role: "assistant", content }).ok()?;
     Message::in_dialect_raw(&AnthropicMessages, json).ok()
 }
 
 /// Returns the model's message with this content.
-pub(super) fn said(content: &str) -> Option<Message> {
+pub(super) fn message_with(content: &str) -> Option<Message> {
     Message::in_dialect(&AnthropicMessages, format!(r#"{{"role":"assistant","content":{content}}}"#)).ok()
 }
 
@@ -72,11 +79,10 @@ impl Counts {
     /// Reads the usage of a response or of an event.
     pub(super) fn read(&mut self, object: &Object<'_>) {
         let Some(usage) = object.object("usage") else { return };
-        let newest = |count: &mut Option<u64>, name| *count = usage.number(name).or(*count);
-        newest(&mut self.input, "input_tokens");
-        newest(&mut self.cache_reads, "cache_read_input_tokens");
-        newest(&mut self.cache_writes, "cache_creation_input_tokens");
-        newest(&mut self.output, "output_tokens");
+        self.input = usage.number("input_tokens").or(self.input);
+        self.cache_reads = usage.number("cache_read_input_tokens").or(self.cache_reads);
+        self.cache_writes = usage.number("cache_creation_input_tokens").or(self.cache_writes);
+        self.output = usage.number("output_tokens").or(self.output);
     }
 
     /// Returns the usage. The provider counts the tokens that it reads from its cache, or writes to it, apart from the
@@ -88,6 +94,18 @@ impl Counts {
         usage.cached_input_tokens = self.cache_reads;
         Some(usage)
     }
+}
+
+/// The ends of the first sentence of such a refusal, after the place of the block.
+const UNREADABLE: [&str; 2] =
+    [": Invalid `signature` in `thinking` block", ": Invalid `data` in `redacted_thinking` block"];
+
+/// Returns the repair for a refusal, if the provider refused the signature or the data of thinking.
+pub(super) fn repair_of(body: &[u8]) -> Option<Repair> {
+    let body = std::str::from_utf8(body).ok()?;
+    let message = Object::read(body)?.object("error")?.text("message")?;
+    let is_unreadable = message.starts_with("messages.") && UNREADABLE.iter().any(|end| message.contains(end));
+    is_unreadable.then_some(Repair::WithoutEncrypted)
 }
 
 #[cfg(test)]
@@ -173,5 +191,36 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let body = format!(r#"{{"x":{deep},"content":[{{"type":"text","text":"a","y":{deep}}}]}}"#);
         assert_eq!(reply_of(body.as_bytes()).message().unwrap().text(), "a");
+    }
+
+    fn repair(message: &str) -> Option<Repair> {
+        let error = serde_json::json!({"type": "invalid_request_error", "message": message});
+        repair_of(serde_json::json!({"type": "error", "error": error}).to_string().as_bytes())
+    }
+
+    #[test]
+    fn refusals_of_signatures_are_repaired() {
+        for message in [
+            "messages.1.content.0: Invalid `signature` in `thinking` block",
+            "messages.23.content.2: Invalid `data` in `redacted_thinking` block",
+            "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.",
+        ] {
+            assert_eq!(repair(message), Some(Repair::WithoutEncrypted), "{message}");
+        }
+    }
+
+    #[test]
+    fn other_refusals_are_not_repaired() {
+        for message in [
+            "",
+            "messages.1: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+            "messages.0.content.0.redacted_thinking.data: Field required",
+            "The text: Invalid `signature` in `thinking` block",
+        ] {
+            assert_eq!(repair(message), None, "{message}");
+        }
+        for body in [&b""[..], b"<html>", b"{}", br#"{"error":"x"}"#, b"\xff"] {
+            assert_eq!(repair_of(body), None);
+        }
     }
 }

@@ -16,8 +16,7 @@ use std::{
 use tower_chat_history_core::{
     Added, Append, Appended, Compact, CompactOutcome, Compaction, CompactionVersion, ConversationId, Exchange,
     ExchangeId, Expect, ForkTo, Forked, Incarnation, Labels, LabelsOutcome, LabelsVersion, Listed, Load, Loaded, Page,
-    Profile, Recalled, Recorded, Removed, Revision, Seq, StoreError, Timestamp, Window,
-    backend::{Scan, WindowScan},
+    Profile, Recalled, Recorded, Removed, Revision, Seq, StoreError, Timestamp, Window, backend::WindowScan,
 };
 
 #[derive(Debug)]
@@ -157,7 +156,7 @@ impl Log {
         let mut scan = WindowScan::new(load.limit);
         for (at, entry) in self.entries.iter().enumerate().skip(window_start).rev() {
             let exchange = &entry.exchange;
-            if scan.offer(self.seq(at), exchange.opens_turn(), exchange.message_count(), entry.bytes) == Scan::Stop {
+            if scan.offer(self.seq(at), exchange.opens_turn(), exchange.message_count(), entry.bytes).is_break() {
                 break;
             }
         }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use tower_chat_history_core::{
-    Compact, Derived, Expect, Incarnation, PruneTo, Pruned, Revision, Seq, StoreError, Truncated,
-    backend::{PruneScan, Scan},
+    Compact, Derived, Expect, Incarnation, PruneTo, Pruned, Revision, Seq, StoreError, Truncated, backend::PruneScan,
 };
 
 use super::{Entry, Log, Space, cites_removed, compaction_bytes, entry_bytes};
@@ -59,7 +58,7 @@ impl Log {
         let mut scan = PruneScan::new(keep, self.next());
         for at in (0..self.index(scan.end()).min(self.entries.len())).rev() {
             let exchange = &self.entries[at].exchange;
-            if scan.offer(self.seq(at), exchange.opens_turn(), exchange.message_count()) == Scan::Stop {
+            if scan.offer(self.seq(at), exchange.opens_turn(), exchange.message_count()).is_break() {
                 break;
             }
         }

@@ -204,7 +204,7 @@ fn an_erasure_frees_the_memory_of_provenances() {
     let mut with_provenance = append("c");
     let origin = Origin::unknown().provider("p".repeat(100));
     let provenance = Provenance::new(1, Positions::default(), PromptDigests::default(), origin);
-    Arc::make_mut(&mut with_provenance.exchange).provenance = Some(Box::new(provenance));
+    Arc::make_mut(&mut with_provenance.exchange).provenance = Some(provenance);
     log.append(with_provenance, &UNLIMITED).unwrap();
     let held = log.entries[2].memory - log.entries[1].memory;
     assert!(held >= 100, "{held}");

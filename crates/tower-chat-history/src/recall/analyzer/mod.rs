@@ -1,23 +1,22 @@
 //! From text to terms.
 
-mod fold;
 mod language;
-mod stop_words;
-mod term;
 mod words;
 
-use std::{borrow::Cow, collections::HashSet, fmt, ops::ControlFlow, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    fmt,
+    ops::ControlFlow,
+    sync::Arc,
+};
 
 use frostem::Stemmer;
 use unicode_normalization::UnicodeNormalization;
 
+pub use self::language::Language;
 pub(crate) use self::words::is_unspaced;
-use self::{
-    fold::folded,
-    stop_words::stop_words,
-    words::{Word, each_word},
-};
-pub use self::{language::Language, term::Term};
+use self::words::{Word, each_word};
 
 /// The ends of words that are contracted with the one before them.
 const CONTRACTIONS: [&str; 6] = ["'d", "'ll", "'m", "'re", "'s", "'ve"];
@@ -85,9 +84,7 @@ impl Analyzer {
     pub(crate) fn terms_within(&self, text: &str, limit: usize) -> Vec<Term> {
         self.0.terms(text, limit)
     }
-}
 
-impl Analyzer {
     /// Returns an estimate of the work to turn a text into this many terms. A unit is about 30 nanoseconds: the work
     /// for a byte of English.
     pub(crate) fn work(&self, text: &str, terms: usize) -> usize {
@@ -139,8 +136,11 @@ impl Rules {
 
     /// Returns `true` for stop words, also before an English contraction: `how's` is `how`.
     fn is_stop_word(&self, word: &str) -> bool {
-        let contracted = || CONTRACTIONS.iter().find_map(|end| word.strip_suffix(end));
-        self.stop_words.contains(word) || contracted().is_some_and(|word| self.stop_words.contains(word))
+        if self.stop_words.contains(word) {
+            return true;
+        }
+        let contracted = CONTRACTIONS.iter().find_map(|end| word.strip_suffix(end));
+        contracted.is_some_and(|word| self.stop_words.contains(word))
     }
 
     /// Adds the different forms of a word.
@@ -167,8 +167,81 @@ fn normalized(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
-    let straight = |c| if matches!(c, '\u{2018}' | '\u{2019}') { '\'' } else { c };
-    text.nfkc().take(text.len().saturating_mul(2)).flat_map(char::to_lowercase).map(straight).collect()
+    let lower = text.nfkc().take(text.len().saturating_mul(2)).flat_map(char::to_lowercase);
+    lower.map(|c| if matches!(c, '\u{2018}' | '\u{2019}') { '\'' } else { c }).collect()
+}
+
+/// For each language that has a list, its stop words in lower case, separated by spaces.
+const LISTS: &str = include_str!("stop_words.json");
+
+/// Returns the stop words of these languages. A language may have none.
+fn stop_words(languages: &[Language]) -> impl Iterator<Item = &'static str> {
+    // A test reads the lists.
+    let lists: HashMap<&str, &str> = serde_json::from_str(LISTS).unwrap_or_default();
+    let lists: Vec<&str> = languages.iter().filter_map(|language| lists.get(language.name()).copied()).collect();
+    lists.into_iter().flat_map(str::split_whitespace)
+}
+
+/// Returns the characters of a word in lower case, without diacritics.
+///
+/// Accents of Latin, Greek and Cyrillic letters are dropped. Vowel signs of other scripts stay, because they are
+/// letters of the word.
+fn folded(word: &str) -> impl Iterator<Item = char> {
+    word.nfd().filter(|c| !('\u{300}'..='\u{36f}').contains(c)).flat_map(|c| letters(c).into_iter().flatten())
+}
+
+/// Returns the plain letters of a letter whose diacritic is part of its shape.
+const fn letters(c: char) -> [Option<char>; 2] {
+    match c {
+        'ß' => [Some('s'), Some('s')],
+        'æ' => [Some('a'), Some('e')],
+        'œ' => [Some('o'), Some('e')],
+        'ø' => [Some('o'), None],
+        'đ' | 'ð' => [Some('d'), None],
+        'ł' => [Some('l'), None],
+        'ı' => [Some('i'), None],
+        'þ' => [Some('t'), Some('h')],
+        'ς' => [Some('σ'), None],
+        _ => [Some(c), None],
+    }
+}
+
+/// A word, as a hash of 64 bits.
+///
+/// Two different words have the same term with a probability of about 1 in 18,000,000,000,000,000,000. Then a search
+/// finds the passages of both.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term(u64);
+
+impl Term {
+    /// Returns the term of a word in its final form: stemmed and folded.
+    ///
+    /// The hash is FNV-1a of 64 bits, then the finalizer of MurmurHash3. It does not resist attacks: whoever writes a
+    /// conversation can make words of this conversation collide, and no others.
+    #[must_use]
+    pub fn of(word: &str) -> Self {
+        Self::of_chars(word.chars())
+    }
+
+    /// Returns the term of the word that consists of these characters.
+    fn of_chars(word: impl Iterator<Item = char>) -> Self {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        let mut utf8 = [0; 4];
+        for c in word {
+            for byte in c.encode_utf8(&mut utf8).bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        Self(hash ^ (hash >> 33))
+    }
+}
+
+impl fmt::Debug for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Term({:016x})", self.0)
+    }
 }
 
 #[cfg(test)]
@@ -222,5 +295,29 @@ mod tests {
             let alone: Vec<Term> = words.iter().flat_map(|word| english.terms(word)).collect();
             prop_assert_eq!(english.terms(&words.join(" ")), alone);
         }
+    }
+
+    #[test]
+    fn accents_are_dropped_and_vowel_signs_stay() {
+        for (word, plain) in [
+            ("zoë", "zoe"),
+            ("straße", "strasse"),
+            ("ñandú", "nandu"),
+            ("łódź", "lodz"),
+            ("жёлтый", "желтыи"),
+            ("हिन्दी", "हिन्दी"),
+            ("กิน", "กิน"),
+        ] {
+            assert_eq!(folded(word).collect::<String>(), plain);
+        }
+    }
+
+    #[test]
+    fn the_lists_can_be_read_and_are_of_known_languages() {
+        let lists: HashMap<&str, &str> = serde_json::from_str(LISTS).unwrap();
+        assert!(lists.keys().all(|name| Language::ALL.iter().any(|language| language.name() == *name)));
+        assert_eq!(lists.len(), 7);
+        assert!(stop_words(&[Language::English, Language::German]).count() > 200);
+        assert_eq!(stop_words(&[Language::Danish]).count(), 0);
     }
 }

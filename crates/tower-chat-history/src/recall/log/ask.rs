@@ -4,8 +4,7 @@ use std::fmt;
 
 use tower_chat_history_core::{Citation, ConversationId, Message, Recalled, Revision, Seq};
 
-use super::embedder::EmbedError;
-use crate::recall::gate::Outcome;
+use crate::recall::{embedder::EmbedError, gate::Decision};
 
 /// The request to search a conversation for the input of a call.
 #[derive(Clone, Copy)]
@@ -42,20 +41,20 @@ impl fmt::Debug for Ask<'_> {
 /// The answer of a search.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Searched {
+pub enum SearchAnswer {
     /// There is nothing to search for or in: the input has no words, or only words of small talk, no exchange is before
     /// the window and no other conversation is searched, or the allowance is 0. Nothing was read.
     Nothing,
     /// The incarnation of the revision has ended, or there is no such conversation.
     Gone,
     /// The log was searched, or those of other conversations.
-    Found(Found),
+    Found(Findings),
 }
 
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Found {
+pub struct Findings {
     /// The messages to show, or `None` if there are none: the gate is shut, or nothing fits.
     pub recalled: Option<Recalled>,
     /// The cost of the recalled message. It is at most the allowance.
@@ -65,7 +64,7 @@ pub struct Found {
     /// The best score by words in one log, or 0 if no message has a word of the input.
     pub best: f64,
     /// The decision of the gate.
-    pub gate: Outcome,
+    pub gate: Decision,
     /// The number of conversations that were searched. The conversation itself counts if it has exchanges before the
     /// window.
     pub conversations: u32,

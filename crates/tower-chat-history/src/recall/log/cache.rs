@@ -6,9 +6,9 @@ use quick_cache::{
     Weighter,
     sync::{Cache, DefaultLifecycle},
 };
-use tower_chat_history_core::{ConversationId, Incarnation, Prefix, Seq};
+use tower_chat_history_core::{ConversationId, Incarnation, Prefix, Recorded, Seq};
 
-use super::walk::Extent;
+use crate::recall::passage::Passage;
 
 /// The least bytes of a shard. A cache has up to 64 shards, each with a lock, and keeps no item that is larger than
 /// one.
@@ -17,6 +17,24 @@ const SHARD_BYTES: usize = 4 << 20;
 const AROUND: usize = 160;
 /// The fewest items that `quick_cache` gives a shard. It derives the number of shards from that of the items.
 const ITEMS_PER_SHARD: usize = 32;
+/// The bytes that an exchange counts at most: those of its 128 passages, if they have words of common length.
+const MAX_EXCHANGE_BYTES: usize = 256 << 10;
+
+/// The part of a log that is searched, or the part of it that an exchange takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) messages: usize,
+    pub(super) bytes: usize,
+}
+
+impl Extent {
+    /// Returns what an exchange takes. More messages and bytes than are analyzed count nothing. An exchange without
+    /// messages counts as one message, so that a walk over such exchanges ends, too.
+    pub(super) fn of(recorded: &Recorded) -> Self {
+        let messages = recorded.exchange.messages.len().clamp(1, Passage::MAX_OF_EXCHANGE);
+        Self { messages, bytes: recorded.exchange.bytes().min(MAX_EXCHANGE_BYTES) }
+    }
+}
 
 /// An exchange. A truncation, an erasing prune and a deletion end the incarnation, so nothing that was made before them
 /// is found after them.
@@ -29,7 +47,7 @@ struct Key {
 
 /// The terms or the vectors of an exchange.
 #[derive(Debug)]
-pub(super) struct Made<T> {
+pub(super) struct Entry<T> {
     /// The part of a search's extent that the exchange takes.
     pub(super) extent: Extent,
     pub(super) content: T,
@@ -38,13 +56,13 @@ pub(super) struct Made<T> {
 }
 
 /// The cache. The least recently used items are removed first.
-pub(super) struct ExchangeCache<T>(Cache<Key, Arc<Made<T>>, Memory, RandomState>);
+pub(super) struct ExchangeCache<T>(Cache<Key, Arc<Entry<T>>, Memory, RandomState>);
 
 #[derive(Clone, Copy)]
 struct Memory;
 
-impl<T> Weighter<Key, Arc<Made<T>>> for Memory {
-    fn weight(&self, key: &Key, made: &Arc<Made<T>>) -> u64 {
+impl<T> Weighter<Key, Arc<Entry<T>>> for Memory {
+    fn weight(&self, key: &Key, made: &Arc<Entry<T>>) -> u64 {
         (AROUND + key.conversation.as_str().len() + made.memory) as u64
     }
 }
@@ -58,7 +76,7 @@ impl<T> ExchangeCache<T> {
         Self(Cache::with(items, bytes as u64, Memory, RandomState::new(), DefaultLifecycle::default()))
     }
 
-    pub(super) fn get(&self, id: &ConversationId, incarnation: Incarnation, seq: Seq) -> Option<Arc<Made<T>>> {
+    pub(super) fn get(&self, id: &ConversationId, incarnation: Incarnation, seq: Seq) -> Option<Arc<Entry<T>>> {
         self.0.get(&Key { conversation: id.clone(), incarnation, seq })
     }
 
@@ -68,8 +86,8 @@ impl<T> ExchangeCache<T> {
         id: &ConversationId,
         incarnation: Incarnation,
         seq: Seq,
-        made: Made<T>,
-    ) -> Arc<Made<T>> {
+        made: Entry<T>,
+    ) -> Arc<Entry<T>> {
         let made = Arc::new(made);
         self.0.insert(Key { conversation: id.clone(), incarnation, seq }, Arc::clone(&made));
         made

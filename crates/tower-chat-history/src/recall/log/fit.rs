@@ -4,7 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use tower_chat_history_core::{Citation, Message, Recalled, Recorded};
 
-use super::{ask::Ask, error::Stop, joined::Joined, pause::Pace};
+use super::{
+    ask::Ask,
+    joined::Joined,
+    pace::{Pace, Stop},
+};
 use crate::recall::{
     passage::only_text_of,
     search::Ranking,
@@ -33,34 +37,45 @@ pub(super) async fn fit(
 ) -> Result<Option<(Recalled, u64)>, Stop> {
     let Some(mut costs) = Costs::new(ask, joined, exchanges) else { return Ok(None) };
     let Some(allowance) = ask.allowance.checked_sub(costs.frame) else { return Ok(None) };
+
     let selector = selector.exchange_cost(costs.exchange).with_allowance(allowance);
     let mut units: Vec<Vec<Place>> = Vec::new();
     for unit in selector.units_of(ranking, exchanges, |recorded, message| costs.of(recorded, message)) {
         units.extend(unit);
         pace.pause().await?;
     }
-    let first = |count: usize| {
-        let places: BTreeSet<Place> = units.iter().take(count).flatten().copied().collect();
-        let cited: Vec<Citation> = citations(places);
-        let mut recalled = render_joined(exchanges, &cited, |seq| joined.origin(seq))?;
-        recalled.citations = recalled.citations.into_iter().map(|citation| joined.separated(citation)).collect();
-        let cost = (ask.cost)(&recalled.message);
-        (cost <= ask.allowance).then_some((recalled, cost))
-    };
-    if let Some(all) = first(units.len()) {
+
+    if let Some(all) = message_of(ask, joined, exchanges, &units) {
         return Ok(Some(all));
     }
+
     // `fits` units fit, and `exceeds` units do not.
-    let (mut fits, mut exceeds, mut best) = (0, units.len(), None);
+    let mut fits = 0;
+    let mut exceeds = units.len();
+    let mut best = None;
     while exceeds.saturating_sub(fits) > 1 {
         let middle = fits + (exceeds - fits) / 2;
         pace.pause().await?;
-        match first(middle) {
-            Some(found) => (fits, best) = (middle, Some(found)),
+        match message_of(ask, joined, exchanges, &units[..middle]) {
+            Some(found) => {
+                fits = middle;
+                best = Some(found);
+            }
             None => exceeds = middle,
         }
     }
     Ok(best)
+}
+
+/// Renders the messages of these units. Returns the message with its cost, or `None` if it exceeds the allowance.
+fn message_of(ask: &Ask<'_>, joined: &Joined, exchanges: &[Recorded], units: &[Vec<Place>]) -> Option<(Recalled, u64)> {
+    let places: BTreeSet<Place> = units.iter().flatten().copied().collect();
+    let cited: Vec<Citation> = citations(places);
+    let mut recalled = render_joined(exchanges, &cited, |seq| joined.origin(seq))?;
+    recalled.citations = recalled.citations.into_iter().map(|citation| joined.separated(citation)).collect();
+
+    let cost = (ask.cost)(&recalled.message);
+    (cost <= ask.allowance).then_some((recalled, cost))
 }
 
 /// The costs of messages as they are rendered, by estimate.
@@ -82,11 +97,17 @@ impl<'a> Costs<'a> {
         } else {
             (render_frame(), render_exchange(last))
         };
-        let count = |text: &str| (ask.cost)(&Message::user(text));
-        let of_frame = count(&frame);
-        let added = |text: &str| count(&format!("{frame}{text}")).saturating_sub(of_frame);
-        let (exchange, around) = (added(&exchange), added(&render_message(&Message::user("-"))));
-        Some(Self { ask, frame: of_frame, exchange, around, known: HashMap::new() })
+
+        let with_exchange = (ask.cost)(&Message::user(format!("{frame}{exchange}")));
+        let with_message = (ask.cost)(&Message::user(format!("{frame}{}", render_message(&Message::user("-")))));
+        let frame = (ask.cost)(&Message::user(frame));
+        Some(Self {
+            ask,
+            frame,
+            exchange: with_exchange.saturating_sub(frame),
+            around: with_message.saturating_sub(frame),
+            known: HashMap::new(),
+        })
     }
 
     fn of(&mut self, recorded: &Recorded, index: u32) -> u64 {
@@ -104,16 +125,19 @@ impl<'a> Costs<'a> {
     /// stored with it.
     fn estimate(&self, message: &Message) -> u64 {
         let text = only_text_of(message);
-        let too_long = |bytes: usize| bytes as u64 / MAX_BYTES_PER_COST > self.ask.allowance;
-        if text.as_ref().is_some_and(|text| too_long(text.len())) {
+        if text.as_ref().is_some_and(|text| self.is_too_long(text)) {
             return u64::MAX;
         }
+
         let rendered = render_message(message);
         if rendered.is_empty() {
             return 0;
         }
+        if self.is_too_long(&rendered) {
+            return u64::MAX;
+        }
+
         match text {
-            _ if too_long(rendered.len()) => u64::MAX,
             Some(text) => {
                 let cost = (self.ask.cost)(message);
                 // Quotation marks and line feeds are escaped.
@@ -122,5 +146,10 @@ impl<'a> Costs<'a> {
             }
             None => (self.ask.cost)(&Message::user(rendered)),
         }
+    }
+
+    /// Returns `true` for a text that cannot fit.
+    const fn is_too_long(&self, text: &str) -> bool {
+        text.len() as u64 / MAX_BYTES_PER_COST > self.ask.allowance
     }
 }

@@ -6,7 +6,7 @@ use tower_chat_history_core::{Citation, ConversationId, Incarnation, Recorded, S
 
 use super::{meaning::Nearest, words::ByWords};
 use crate::recall::{
-    search::{Counted, Hit, Query, Search},
+    search::{Hit, Query, Search, Statistics},
     shown::Origin,
 };
 
@@ -84,7 +84,7 @@ impl Joined {
     }
 
     /// Returns what was counted in each log.
-    pub(super) fn counted(&self) -> Vec<&Counted> {
+    pub(super) fn counted(&self) -> Vec<&Statistics> {
         self.0.iter().map(|log| &log.by_words.counted).collect()
     }
 

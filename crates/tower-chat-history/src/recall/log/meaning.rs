@@ -12,18 +12,18 @@ use std::{
 use tower_chat_history_core::{ConversationId, Incarnation, Message, Prefix, Recorded, Revision, Role, Seq};
 
 use super::{
-    LogSearch,
-    cache::{ExchangeCache, Made},
-    embedder::{EmbedError, Embedder, embed},
-    error::{SearchError, Stop},
-    pause::{Pace, pause},
-    walk::{Extent, Walk},
+    cache::{Entry, ExchangeCache, Extent},
+    pace::{Pace, Stop, pause},
+    read::{LogReader, Walk},
 };
 use crate::recall::{
+    embedder::{EmbedError, Embedder, embed},
     passage::{Passage, ends, text_of},
     search::{Hit, Search},
 };
 
+/// The most texts that are embedded at once.
+pub(super) const EMBED_BATCH: usize = 256;
 /// The most texts that a preparation embeds, unless a single exchange has more.
 const MAX_TEXTS: usize = 1024;
 /// The most bytes of an input that are embedded, from each of its ends.
@@ -71,15 +71,15 @@ pub(super) struct Nearest {
     pub(super) unprepared: u64,
 }
 
-/// The result of a [preparation](LogSearch::prepare).
+/// The result of a [preparation](crate::recall::LogSearch::prepare).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Prepared {
+pub struct Preparation {
     /// The number of vectors that were made.
     pub vectors: u64,
     /// `true` if another preparation has something to do.
     pub more: bool,
-    /// The error of the [embedder](LogSearch::by_meaning), if it failed for all texts. A later preparation tries again.
+    /// The error of the [embedder](crate::recall::LogSearch::by_meaning), if it failed for all texts. A later preparation tries again.
     pub embedding: Option<EmbedError>,
 }
 
@@ -151,6 +151,63 @@ impl ByMeaning {
         Ok(found)
     }
 
+    /// Makes vectors of the exchanges in this part of a log that have none in memory, the newest first, at most about
+    /// 1,024.
+    pub(super) async fn prepare(
+        &self,
+        log: &LogReader,
+        id: &ConversationId,
+        revision: Revision,
+        before: Seq,
+        extent: Extent,
+    ) -> Result<Preparation, Stop> {
+        let incarnation = revision.incarnation();
+        let mut prepared = Preparation::default();
+        let mut walk = Walk::new(log, id, revision, before, extent);
+        let mut due: Vec<Due> = Vec::new();
+        let mut waiting = 0;
+        let mut texts = 0;
+
+        while let Some(seq) = walk.next() {
+            let was_refused = match self.answers.get(id, incarnation, seq).as_deref() {
+                Some(Entry { content: Answer::Vectors(_), extent, .. }) => {
+                    walk.pass(seq, *extent);
+                    continue;
+                }
+                Some(Entry { content: Answer::RefusedOnce, .. }) => true,
+                None => false,
+            };
+            if texts >= MAX_TEXTS {
+                prepared.more = true;
+                break;
+            }
+
+            let Some(recorded) = walk.read(seq).await? else { break };
+            walk.pass(seq, Extent::of(&recorded));
+            let mut passages = Passage::of(&recorded.exchange);
+            passages.retain(|passage| !passage.text.trim().is_empty());
+            pause().await;
+
+            if waiting + passages.len() > EMBED_BATCH {
+                match self.make(id, incarnation, std::mem::take(&mut due)).await {
+                    Ok(made) => prepared.vectors += made,
+                    Err(error) => return Ok(Preparation { more: true, embedding: Some(error), ..prepared }),
+                }
+                waiting = 0;
+            }
+
+            waiting += passages.len();
+            texts += passages.len();
+            due.push(Due { recorded, passages, was_refused });
+        }
+
+        match self.make(id, incarnation, due).await {
+            Ok(made) => prepared.vectors += made,
+            Err(error) => return Ok(Preparation { more: true, embedding: Some(error), ..prepared }),
+        }
+        Ok(prepared)
+    }
+
     /// Embeds exchanges, and keeps their vectors. Returns the number of vectors.
     ///
     /// If the model refuses the texts although it accepts others, the exchanges are divided, so that only those that it
@@ -195,6 +252,7 @@ impl ByMeaning {
         if texts.is_empty() {
             return Ok(group.iter().map(|_| Vec::new()).collect());
         }
+
         let mut embedded = self.embed(texts).await?.into_iter();
         let mut vectors = Vec::new();
         for due in group {
@@ -202,6 +260,7 @@ impl ByMeaning {
             for (passage, numbers) in due.passages.iter().zip(embedded.by_ref().take(due.passages.len())) {
                 of_exchange.extend(numbers.map(|numbers| PassageVector { message: passage.message, numbers }));
             }
+
             let each = of_exchange.first().map_or(1, |vector| size_of_val(&*vector.numbers)).max(1);
             of_exchange.truncate(MAX_EXCHANGE_BYTES / each);
             vectors.push(of_exchange);
@@ -216,90 +275,8 @@ impl ByMeaning {
             memory += vectors.iter().map(|vector| size_of_val(&*vector.numbers)).sum::<usize>();
         }
 
-        let made = Made { extent: Extent::of(recorded), memory, content: answer };
+        let made = Entry { extent: Extent::of(recorded), memory, content: answer };
         self.answers.insert(id, incarnation, recorded.seq, made);
-    }
-}
-
-impl LogSearch {
-    /// Prepares a search [by meaning](Self::by_meaning): makes vectors of exchanges before `before` that have none in
-    /// memory, the newest first, at most about 1,024. Without an embedder, there is nothing to prepare, and nothing is
-    /// read.
-    ///
-    /// `revision` is the log's revision as it was loaded, and `before` the start of the window that is sent. If the
-    /// incarnation of the revision has ended, nothing is left to do.
-    ///
-    /// A preparation can be repeated, and stopped at any await.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the store fails. The vectors that were made until then stay.
-    pub async fn prepare(
-        &self,
-        conversation: &ConversationId,
-        revision: Revision,
-        before: Seq,
-    ) -> Result<Prepared, SearchError> {
-        let Some(by_meaning) = &self.by_meaning else { return Ok(Prepared::default()) };
-        match self.make_vectors(by_meaning, conversation, revision, before).await {
-            Ok(prepared) => Ok(prepared),
-            Err(Stop::Gone) => Ok(Prepared::default()),
-            Err(Stop::TimedOut(limit)) => Err(SearchError::TimedOut(limit)),
-            Err(Stop::Failed(error)) => Err(error),
-        }
-    }
-
-    async fn make_vectors(
-        &self,
-        by_meaning: &ByMeaning,
-        id: &ConversationId,
-        revision: Revision,
-        before: Seq,
-    ) -> Result<Prepared, Stop> {
-        let incarnation = revision.incarnation();
-        let mut prepared = Prepared::default();
-        let mut walk = Walk::new(self, id, revision, before, self.extent());
-        let mut due: Vec<Due> = Vec::new();
-        let mut waiting = 0;
-        let mut texts = 0;
-        while let Some(seq) = walk.next() {
-            let was_refused = match by_meaning.answers.get(id, incarnation, seq).as_deref() {
-                Some(Made { content: Answer::Vectors(_), extent, .. }) => {
-                    walk.pass(seq, *extent);
-                    continue;
-                }
-                Some(Made { content: Answer::RefusedOnce, .. }) => true,
-                None => false,
-            };
-            if texts >= MAX_TEXTS {
-                prepared.more = true;
-                break;
-            }
-
-            let Some(recorded) = walk.read(seq).await? else { break };
-            walk.pass(seq, Extent::of(&recorded));
-            let mut passages = Passage::of(&recorded.exchange);
-            passages.retain(|passage| !passage.text.trim().is_empty());
-            pause().await;
-
-            if waiting + passages.len() > Self::EMBED_BATCH {
-                match by_meaning.make(id, incarnation, std::mem::take(&mut due)).await {
-                    Ok(made) => prepared.vectors += made,
-                    Err(error) => return Ok(Prepared { more: true, embedding: Some(error), ..prepared }),
-                }
-                waiting = 0;
-            }
-
-            waiting += passages.len();
-            texts += passages.len();
-            due.push(Due { recorded, passages, was_refused });
-        }
-
-        match by_meaning.make(id, incarnation, due).await {
-            Ok(made) => prepared.vectors += made,
-            Err(error) => return Ok(Prepared { more: true, embedding: Some(error), ..prepared }),
-        }
-        Ok(prepared)
     }
 }
 

@@ -1,43 +1,49 @@
 //! The search in the logs of a store.
+//!
+//! # Decisions
+//!
+//! - **There's no stored index.** It would have to follow every truncation, prune and erasure in every store. The
+//!   newest 2,000 messages are read from the log, and their terms stay in memory.
+//! - **A scope is a number of parts of the conversation's own id.** A prefix that a program passes can be another
+//!   tenant's. A number of parts can't.
+//! - **Scores of two logs aren't compared.** A word is rarer in a long log, so a score becomes a share of the score
+//!   that a message with all words of the question would have.
+//! - **A citation of another conversation is stored as position -1**, which is before any log. So an erasing prune
+//!   removes every quote, without an index of who quotes whom.
 
 mod ask;
 mod cache;
-mod embedder;
-mod error;
 mod fit;
 mod joined;
 mod meaning;
 mod others;
-pub(crate) mod pause;
-mod scope;
+mod pace;
+mod read;
 mod search;
-mod waiting;
-mod walk;
 mod words;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tower_chat_history_core::{ConversationId, Dialect, HistoryStore, HistoryStoreExt as _, Incarnation, Prefix};
+use tower_chat_history_core::{ConversationId, Dialect, HistoryStore, Incarnation, List, Prefix, Revision, Seq};
 
 pub use self::{
-    ask::{Ask, Found, Meaning, Others, Searched},
-    embedder::{EmbedError, Embedder},
-    error::SearchError,
-    meaning::Prepared,
-    scope::SearchScope,
+    ask::{Ask, Findings, Meaning, Others, SearchAnswer},
+    meaning::Preparation,
+    others::SearchScope,
+    pace::SearchError,
 };
 use self::{
-    cache::ExchangeCache,
-    meaning::ByMeaning,
-    scope::Listing,
-    waiting::TimeForOthers,
-    walk::{Extent, within},
+    cache::{ExchangeCache, Extent},
+    meaning::{ByMeaning, EMBED_BATCH},
+    others::Listing,
+    read::LogReader,
+    words::Words,
 };
 pub(crate) use self::{
-    error::Stop,
+    pace::{Pace, Stop},
     words::{ByWords, LogPart},
 };
-use crate::recall::{analyzer::Analyzer, gate::Gate, search::ExchangeTerms};
+use super::{analyzer::Analyzer, embedder::Embedder, gate::Gate};
 
 /// The bytes of messages that are searched of a log: about a quarter of a second of analysis, if no terms are in
 /// memory.
@@ -58,7 +64,7 @@ const MAX_BYTES: usize = 4 << 20;
 ///
 /// use tower_chat_history::MemoryStore;
 /// use tower_chat_history_core::{ConversationId, HistoryStoreExt, Message, Seq};
-/// use tower_chat_history::recall::{Analyzer, Ask, LogSearch, Searched};
+/// use tower_chat_history::recall::{Analyzer, Ask, LogSearch, SearchAnswer};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -79,7 +85,7 @@ const MAX_BYTES: usize = 4 << 20;
 ///     allowance: 500,
 ///     cost: &|message| message.bytes() as u64 / 4,
 /// };
-/// let Searched::Found(found) = search.search(ask).await? else { return Err("nothing was searched".into()) };
+/// let SearchAnswer::Found(found) = search.search(ask).await? else { return Err("nothing was searched".into()) };
 /// let recalled = found.recalled.ok_or("nothing was found")?;
 /// assert!(recalled.message.text().contains("My dog is called Rex."));
 /// # Ok(())
@@ -97,7 +103,7 @@ const MAX_BYTES: usize = 4 << 20;
 ///
 /// - Of a log, the newest [2,000](Self::messages) messages before the window are searched, and of these 4 MiB. The last
 ///   exchange may exceed this. An exchange counts at least 1 message, and at most 128 messages and 256 KiB, because no
-///   more of it is analyzed. [`Found::unsearched`] is the number of older exchanges.
+///   more of it is analyzed. [`Findings::unsearched`] is the number of older exchanges.
 /// - A message counts with all of its JSON, also with images and files that are in it as base64, although these are not
 ///   searched. So 16 exchanges with an image each can be all that is searched of a log.
 /// - Of all other conversations together, 512 KiB are searched. Small conversations get what they need, and the others
@@ -106,22 +112,20 @@ const MAX_BYTES: usize = 4 << 20;
 /// - Terms take at most about [64 MiB](Self::term_bytes) of memory, and vectors [256 MiB](Self::vector_bytes).
 /// - The futures pause after about a millisecond of computation (after up to four in other conversations), so they can
 ///   run on a runtime's threads. A few steps cannot be divided and can take some milliseconds: to decode a message of
-///   1 MiB, and to rank 65,536 occurrences of words. The futures need no particular runtime.
+///   1 MiB, and to rank 65,536 occurrences of words. The futures need no particular
+///   runtime, except that the [time for others](Self::time_for_others) is measured by the timer of tokio.
 ///
 /// `Debug` shows the analyzer, the limit of messages and the scope.
 #[derive(Clone)]
 pub struct LogSearch {
-    store: Arc<dyn HistoryStore>,
+    pub(crate) log: LogReader,
     /// The scope of a search that covers other conversations, and the same store.
     listing: Option<Listing>,
-    /// The dialect of exchanges that are not in chat completions.
-    dialect: Option<&'static dyn Dialect>,
-    analyzer: Analyzer,
     gate: Gate,
     messages: usize,
     time_limit: Option<Duration>,
-    time_for_others: Option<TimeForOthers>,
-    terms: Arc<ExchangeCache<ExchangeTerms>>,
+    time_for_others: Option<Duration>,
+    pub(crate) words: Words,
     by_meaning: Option<ByMeaning>,
     vector_bytes: usize,
     least_cosine: Option<f64>,
@@ -136,25 +140,33 @@ impl LogSearch {
     /// 384 numbers.
     pub const VECTOR_BYTES: usize = 256 << 20;
     /// The most texts that are [embedded](Embedder::embed) at once.
-    pub const EMBED_BATCH: usize = 256;
+    pub const EMBED_BATCH: usize = EMBED_BATCH;
 
     /// Creates the search in the conversations of a store, with the [gate](Gate::new) of the analyzer.
     #[must_use]
     pub fn new(store: Arc<dyn HistoryStore>, analyzer: Analyzer) -> Self {
         Self {
-            store,
+            log: LogReader { store, dialect: None },
             listing: None,
-            dialect: None,
             gate: Gate::new(&analyzer),
-            analyzer,
             messages: Self::MESSAGES,
             time_limit: None,
             time_for_others: None,
-            terms: Arc::new(ExchangeCache::new(Self::TERM_BYTES)),
+            words: Words { analyzer, terms: Arc::new(ExchangeCache::new(Self::TERM_BYTES)) },
             by_meaning: None,
             vector_bytes: Self::VECTOR_BYTES,
             least_cosine: None,
         }
+    }
+
+    /// Creates the search in the conversations of a store. A [search](Self::search) for a conversation also covers the
+    /// newest other conversations in the [scope](SearchScope).
+    ///
+    /// The store must list its conversations, which [`new`](Self::new) does not require.
+    #[must_use]
+    pub fn under<S: List>(store: Arc<S>, analyzer: Analyzer, scope: SearchScope) -> Self {
+        let listing = Some(Listing { store: Arc::clone(&store) as Arc<dyn List>, scope });
+        Self { listing, ..Self::new(store, analyzer) }
     }
 
     /// Sets the gate. The default is [`Gate::new`].
@@ -169,7 +181,7 @@ impl LogSearch {
     /// [error](SearchError::UnknownDialect), unless the store returns messages that were read already.
     #[must_use]
     pub const fn dialect(mut self, dialect: &'static dyn Dialect) -> Self {
-        self.dialect = Some(dialect);
+        self.log.dialect = Some(dialect);
         self
     }
 
@@ -189,7 +201,7 @@ impl LogSearch {
     /// [`TERM_BYTES`](Self::TERM_BYTES).
     #[must_use]
     pub fn term_bytes(mut self, bytes: usize) -> Self {
-        self.terms = Arc::new(ExchangeCache::new(bytes));
+        self.words.terms = Arc::new(ExchangeCache::new(bytes));
         self
     }
 
@@ -201,11 +213,21 @@ impl LogSearch {
         self
     }
 
+    /// Sets the time that a [search](Self::search) has for other conversations, from its beginning. Those that were not
+    /// searched by then are left out, and [`Others::failed`] counts them. The messages to show have half as long again.
+    /// It is measured by the timer of the tokio runtime. The default is no limit: a search then waits for the slowest
+    /// conversation.
+    #[must_use]
+    pub const fn time_for_others(mut self, limit: Duration) -> Self {
+        self.time_for_others = Some(limit);
+        self
+    }
+
     /// Searches also by meaning: passages are embedded by this model, and found by their vectors, too.
     ///
     /// The vectors are made by [preparations](Self::prepare), in the background. They are in memory, so they are made
     /// again in each process. A search embeds its input. If that fails, or if there are no vectors yet, it uses words
-    /// alone: [`Found::meaning`] says so. The gate still decides by words, unless [`least_cosine`](Self::least_cosine)
+    /// alone: [`Findings::meaning`] says so. The gate still decides by words, unless [`least_cosine`](Self::least_cosine)
     /// is set.
     ///
     /// If the model refuses the text of an exchange but accepts others, a later preparation tries that exchange once
@@ -238,22 +260,54 @@ impl LogSearch {
         self
     }
 
+    /// Prepares a search [by meaning](Self::by_meaning): makes vectors of exchanges before `before` that have none in
+    /// memory, the newest first, at most about 1,024. Without an embedder, there is nothing to prepare, and nothing is
+    /// read.
+    ///
+    /// `revision` is the log's revision as it was loaded, and `before` the start of the window that is sent. If the
+    /// incarnation of the revision has ended, nothing is left to do.
+    ///
+    /// A preparation can be repeated, and stopped at any await.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store fails. The vectors that were made until then stay.
+    pub async fn prepare(
+        &self,
+        conversation: &ConversationId,
+        revision: Revision,
+        before: Seq,
+    ) -> Result<Preparation, SearchError> {
+        let Some(by_meaning) = &self.by_meaning else { return Ok(Preparation::default()) };
+        match by_meaning.prepare(&self.log, conversation, revision, before, self.extent()).await {
+            Ok(prepared) => Ok(prepared),
+            Err(Stop::Gone) => Ok(Preparation::default()),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+
     /// Removes what is in memory of the conversations under the prefix: their ids, terms and vectors. Call it after you
     /// have deleted, [erased](tower_chat_history_core::Erase) or truncated conversations, also if another process did
     /// so.
     ///
     /// Searches and preparations that are running may add something again until they end.
     pub fn forget(&self, under: &Prefix) {
-        self.terms.forget(under);
+        self.words.terms.forget(under);
         if let Some(by_meaning) = &self.by_meaning {
             by_meaning.forget(under);
         }
     }
 
+    /// Returns `true` if a search for this conversation covers other conversations, too.
+    #[must_use]
+    pub fn covers_others(&self, conversation: &ConversationId) -> bool {
+        self.listing.as_ref().is_some_and(|listing| listing.scope.prefix(conversation).is_some())
+    }
+
     /// Returns the analyzer.
     #[must_use]
     pub const fn analyzer(&self) -> &Analyzer {
-        &self.analyzer
+        &self.words.analyzer
     }
 
     /// Returns the part of a log that is searched.
@@ -268,7 +322,7 @@ impl LogSearch {
         incarnation: Option<Incarnation>,
         limit: usize,
     ) -> Result<LogPart<'a>, Stop> {
-        let revision = within(self.store.conversation(conversation).revision().await?, incarnation)?;
+        let revision = self.log.revision(conversation, incarnation).await?;
         Ok(LogPart { conversation, revision, before: revision.next(), extent: self.extent(), limit })
     }
 }
@@ -276,7 +330,7 @@ impl LogSearch {
 impl fmt::Debug for LogSearch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LogSearch")
-            .field("analyzer", &self.analyzer)
+            .field("analyzer", &self.words.analyzer)
             .field("messages", &self.messages)
             .field("scope", &self.listing.as_ref().map(|listing| listing.scope))
             .finish_non_exhaustive()
@@ -285,26 +339,24 @@ impl fmt::Debug for LogSearch {
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error;
-
-    use tower_chat_history_core::{Message, Seq};
+    use tower_chat_history_core::{HistoryStoreExt as _, Message};
 
     use super::*;
-    use crate::memory::MemoryStore;
+    use crate::{error::BoxError, memory::MemoryStore};
 
     #[derive(Debug)]
     struct Lengths;
 
     #[async_trait::async_trait]
     impl Embedder for Lengths {
-        async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+        async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, BoxError> {
             Ok(texts.iter().map(|text| vec![text.len() as f32]).collect())
         }
     }
 
     /// Returns the numbers of exchanges whose terms and whose vectors are in memory.
     fn in_memory(search: &LogSearch) -> (usize, usize) {
-        (search.terms.len(), search.by_meaning.as_ref().unwrap().answers.len())
+        (search.words.terms.len(), search.by_meaning.as_ref().unwrap().answers.len())
     }
 
     #[tokio::test]

@@ -1,91 +1,151 @@
-//! The search in other conversations.
+//! Other conversations that a search covers: which ones, for how long, and how much of each.
 
-use tower_chat_history_core::{ConversationId, ListExt as _, Listed, Prefix};
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-use super::{
-    LogSearch,
-    ask::{Ask, Others},
-    error::Stop,
-    joined::Log,
-    pause::Pace,
-    waiting::{Waiting, side_by_side, until},
-    walk::Extent,
-    words::LogPart,
-};
-use crate::recall::search::{Query, Search};
+use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
+use tokio::time::{Instant, timeout_at};
+use tower_chat_history_core::{ConversationId, List, Prefix};
 
-/// The bytes of messages that are searched of all other conversations together. The last exchange of each may exceed
-/// its part.
-const MAX_BYTES: usize = 512 << 10;
+/// The conversations that a search covers beside the conversation that it is made for: those whose ids begin with the
+/// same parts.
+///
+/// The number of these parts is given, and not the parts themselves. So a search never covers conversations under a
+/// prefix that is not one of the conversation's own id. With ids of a tenant, a user and a thread, 2 parts stand for
+/// all conversations of the user.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+///
+/// use tower_chat_history_core::{ConversationId, Prefix};
+/// use tower_chat_history::recall::SearchScope;
+///
+/// let scope = SearchScope::parts(NonZeroUsize::new(2).ok_or("0")?);
+/// let prefix = |parts: &[&str]| Ok::<_, Box<dyn std::error::Error>>(scope.prefix(&ConversationId::new(parts)?));
+/// assert_eq!(prefix(&["acme", "ann", "7"])?, Some(Prefix::new(["acme", "ann"])?));
+/// assert_eq!(prefix(&["acme", "ann"])?, None, "it is searched alone");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchScope {
+    parts: NonZeroUsize,
+    conversations: usize,
+    walk: usize,
+}
 
-impl LogSearch {
-    /// Returns the prefix of the other conversations to search, if there is one.
-    pub(super) fn prefix_of(&self, conversation: &ConversationId) -> Option<Prefix> {
-        self.listing.as_ref()?.scope.prefix(conversation)
+impl SearchScope {
+    /// The most other conversations that are searched, by default.
+    pub const CONVERSATIONS: usize = 20;
+    /// The most conversations that are listed to find the newest ones, by default.
+    pub const WALK: usize = 1_000;
+
+    /// Creates the scope of the conversations whose ids begin with the same number of parts. A conversation whose id
+    /// has no more parts than that is searched alone.
+    #[must_use]
+    pub const fn parts(parts: NonZeroUsize) -> Self {
+        Self { parts, conversations: Self::CONVERSATIONS, walk: Self::WALK }
     }
 
-    /// Searches the newest other conversations under a prefix, the newest first. Returns their logs, the oldest first,
-    /// and the report.
-    pub(super) async fn others(
-        &self,
-        ask: &Ask<'_>,
-        query: &Query,
-        vector: Option<&[f32]>,
-        under: &Prefix,
-        waiting: &Waiting,
-        pace: &mut Pace,
-    ) -> Result<(Vec<Log>, Others), Stop> {
-        let mut report = Others::default();
-        let Some(listing) = &self.listing else { return Ok((Vec::new(), report)) };
-        let (most, walk) = listing.limits();
-        // The conversation itself may be among the newest.
-        let mut end = waiting.for_searches();
-        let newest = until(listing.store.newest(under, most.saturating_add(1), walk), &mut end).await;
-        let Some(Ok(newest)) = newest else {
-            report.failed = 1;
-            return Ok((Vec::new(), report));
-        };
-        pace.pause().await?;
-        report.is_incomplete = !newest.is_complete;
-        report.failed = u32::try_from(newest.damaged).unwrap_or(u32::MAX);
-        // A store that lists others by mistake must not widen the search.
-        let is_other = |listed: &Listed| listed.id != *ask.conversation && under.contains(&listed.id);
-        let others: Vec<Listed> = newest.conversations.into_iter().filter(is_other).take(most).collect();
-        let sizes: Vec<usize> = others.iter().map(|other| usize::try_from(other.bytes).unwrap_or(usize::MAX)).collect();
-        let searches = others.iter().zip(divided(MAX_BYTES, &sizes)).map(|(listed, bytes)| {
-            let mut pace = pace.of_part();
-            // A conversation that was erased since it was listed is not shown, also if it exists again.
-            let part = LogPart {
-                conversation: &listed.id,
-                revision: listed.revision,
-                before: listed.revision.next(),
-                extent: Extent { bytes, ..self.extent() },
-                limit: Search::LIMIT,
-            };
-            async move { self.log(part, query, vector, &mut pace).await }
-        });
-        let mut logs = Vec::new();
-        let found: Vec<Option<Result<Log, Stop>>> = side_by_side(searches, &mut end).await;
-        for (listed, found) in others.iter().zip(found).rev() {
-            match found {
-                Some(Ok(log)) => {
-                    report.searched = report.searched.saturating_add(1);
-                    report.unsearched = report.unsearched.saturating_add(log.by_words.unsearched);
-                    logs.push(Log { conversation: Some(listed.id.clone()), ..log });
-                }
-                Some(Err(Stop::Gone)) => {}
-                Some(Err(Stop::TimedOut(limit))) => return Err(Stop::TimedOut(limit)),
-                None | Some(Err(Stop::Failed(_))) => report.failed = report.failed.saturating_add(1),
-            }
-        }
-        Ok((logs, report))
+    /// Sets the number of other conversations that are searched: those that were
+    /// [updated](tower_chat_history_core::Listed::updated_at) last. The default is
+    /// [`CONVERSATIONS`](Self::CONVERSATIONS). They share the limits of a search, so with more conversations, less of
+    /// each is searched.
+    #[must_use]
+    pub const fn conversations(mut self, number: usize) -> Self {
+        self.conversations = number;
+        self
+    }
+
+    /// Sets the number of conversations that a search lists at most to find the newest ones. If there are more, newer
+    /// ones may be left out ([`Others::is_incomplete`](crate::recall::Others::is_incomplete)). The default is
+    /// [`WALK`](Self::WALK).
+    #[must_use]
+    pub const fn walk(mut self, conversations: usize) -> Self {
+        self.walk = conversations;
+        self
+    }
+
+    /// Returns the prefix whose conversations a search for this one covers, or `None` if it is searched alone.
+    #[must_use]
+    pub fn prefix(&self, conversation: &ConversationId) -> Option<Prefix> {
+        let mut prefixes = Prefix::containing(conversation).skip(self.parts.get() - 1);
+        let prefix = prefixes.next()?;
+        // The last prefix is the whole id.
+        prefixes.next()?;
+        prefix.parse().ok()
     }
 }
 
+/// The scope, and the store that lists the conversations.
+#[derive(Clone, Debug)]
+pub(super) struct Listing {
+    pub(super) store: Arc<dyn List>,
+    pub(super) scope: SearchScope,
+}
+
+impl Listing {
+    /// Returns the most conversations that are searched, and the most that are listed.
+    pub(super) const fn limits(&self) -> (usize, usize) {
+        (self.scope.conversations, self.scope.walk)
+    }
+}
+
+/// The most conversations that are read at the same time.
+const CONCURRENT: usize = 4;
+
+/// The time that a search has for other conversations. It begins with the search.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimeForOthers {
+    begun: Instant,
+    limit: Option<Duration>,
+}
+
+impl TimeForOthers {
+    /// Begins the time of a search.
+    pub(super) fn begin(limit: Option<Duration>) -> Self {
+        Self { begun: Instant::now(), limit }
+    }
+
+    /// Returns the end of the time to search others.
+    pub(super) fn end_of_searches(self) -> Option<Instant> {
+        self.begun.checked_add(self.limit?)
+    }
+
+    /// Returns the end of the time to read messages of others: half as long again.
+    pub(super) fn end_of_messages(self) -> Option<Instant> {
+        let limit = self.limit?;
+        self.begun.checked_add(limit.saturating_add(limit / 2))
+    }
+}
+
+/// Awaits a future until this time. Returns `None` if the time was over first.
+pub(super) async fn until<T>(end: Option<Instant>, future: impl Future<Output = T>) -> Option<T> {
+    match end {
+        Some(end) => timeout_at(end, future).await.ok(),
+        None => Some(future.await),
+    }
+}
+
+/// Awaits all futures, at most 4 at the same time, until this time. Returns their results in order, with `None` for
+/// those that did not end in time.
+pub(super) async fn side_by_side<T: Send>(end: Option<Instant>, futures: Vec<BoxFuture<'_, T>>) -> Vec<Option<T>> {
+    let mut outputs: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+    let mut numbered = Vec::new();
+    for (number, future) in futures.into_iter().enumerate() {
+        numbered.push(future.map(move |output| (number, output)));
+    }
+
+    let mut ended = stream::iter(numbered).buffer_unordered(CONCURRENT);
+    while let Some(Some((number, output))) = until(end, ended.next()).await {
+        outputs[number] = Some(output);
+    }
+    outputs
+}
+
 /// Divides a total: no part is greater than its demand, and what small demands leave is divided among the others.
-fn divided(total: usize, demands: &[usize]) -> Vec<usize> {
+pub(super) fn divided(total: usize, demands: &[usize]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..demands.len()).collect();
     order.sort_by_key(|at| demands[*at]);
+
     let mut left = total;
     let mut parts = vec![0; demands.len()];
     for (done, at) in order.into_iter().enumerate() {
@@ -119,6 +179,19 @@ mod tests {
             prop_assert!(parts.iter().zip(&demands).all(|(part, demand)| part <= demand));
             let all: usize = demands.iter().sum();
             prop_assert!(all > total || parts == demands);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_prefix_has_the_first_parts_of_the_id_and_fewer_than_all(
+            parts in prop::collection::vec("[a/%2F.~-]{1,3}", 1..6),
+            number in 1..7_usize,
+        ) {
+            let id = ConversationId::new(&parts).unwrap();
+            let prefix = SearchScope::parts(NonZeroUsize::new(number).unwrap()).prefix(&id);
+            let expected = (number < parts.len()).then(|| Prefix::new(&parts[..number]).unwrap());
+            prop_assert_eq!(prefix, expected);
         }
     }
 }

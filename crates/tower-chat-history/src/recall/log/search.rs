@@ -1,23 +1,27 @@
 //! The search for the input of a call.
 
-use futures_util::future::join;
-use tower_chat_history_core::{Citation, Prefix, Recorded, Seq};
+use futures_util::{FutureExt as _, future::join};
+use tower_chat_history_core::{Citation, ListExt as _, Listed, Prefix, Recorded, Seq};
 
 use super::{
     LogSearch,
-    ask::{Ask, Found, Meaning, Others, Searched},
-    error::{SearchError, Stop},
+    ask::{Ask, Findings, Meaning, Others, SearchAnswer},
+    cache::Extent,
     fit::fit,
     joined::{Joined, Log},
     meaning::Nearest,
-    pause::Pace,
-    waiting::{Waiting, side_by_side},
+    others::{TimeForOthers, divided, side_by_side, until},
+    pace::{Pace, SearchError, Stop},
     words::LogPart,
 };
 use crate::recall::{
     search::{Query, Ranking, Search, evidence},
     select::Selector,
 };
+
+/// The bytes of messages that are searched of all other conversations together. The last exchange of each may exceed
+/// its part.
+const MAX_BYTES_OF_OTHERS: usize = 512 << 10;
 
 impl LogSearch {
     /// Searches a conversation for the words of an input, and renders the messages that it finds. If the search has a
@@ -30,18 +34,18 @@ impl LogSearch {
     ///
     /// Returns an error if the store fails for the conversation itself. If it fails for another conversation, the
     /// result has no messages of that one.
-    pub async fn search(&self, ask: Ask<'_>) -> Result<Searched, SearchError> {
-        let query = Query::of_input(&self.analyzer, ask.input);
+    pub async fn search(&self, ask: Ask<'_>) -> Result<SearchAnswer, SearchError> {
+        let query = Query::of_input(self.analyzer(), ask.input);
         let has_earlier = ask.revision.is_some_and(|revision| ask.before > revision.first());
-        let under = self.prefix_of(ask.conversation);
+        let under = self.listing.as_ref().and_then(|listing| listing.scope.prefix(ask.conversation));
         let can_open = self.opens_by_meaning() || query.any(|term| self.gate.counts(term));
         if query.is_empty() || !can_open || ask.allowance == 0 || !has_earlier && under.is_none() {
-            return Ok(Searched::Nothing);
+            return Ok(SearchAnswer::Nothing);
         }
+
         match self.found(&ask, &query, has_earlier, under).await {
-            Ok(found) => Ok(Searched::Found(found)),
-            Err(Stop::Gone) => Ok(Searched::Gone),
-            Err(Stop::TimedOut(limit)) => Err(SearchError::TimedOut(limit)),
+            Ok(found) => Ok(SearchAnswer::Found(found)),
+            Err(Stop::Gone) => Ok(SearchAnswer::Gone),
             Err(Stop::Failed(error)) => Err(error),
         }
     }
@@ -57,9 +61,9 @@ impl LogSearch {
         query: &Query,
         has_earlier: bool,
         under: Option<Prefix>,
-    ) -> Result<Found, Stop> {
+    ) -> Result<Findings, Stop> {
         let mut pace = Pace::new(self.time_limit);
-        let waiting = self.waiting();
+        let time = TimeForOthers::begin(self.time_for_others);
         let embedded = match &self.by_meaning {
             Some(by_meaning) => Some(by_meaning.query(ask.input).await),
             None => None,
@@ -69,14 +73,15 @@ impl LogSearch {
         let mut own = None;
         if has_earlier {
             let incarnation = ask.revision.map(|revision| revision.incarnation());
-            let part =
-                LogPart { before: ask.before, ..self.newest(ask.conversation, incarnation, Search::LIMIT).await? };
-            own = Some(self.log(part, query, vector, &mut pace).await?);
+            let newest = self.newest(ask.conversation, incarnation, Search::LIMIT).await?;
+            let part = LogPart { before: ask.before, ..newest };
+            own = Some(self.search_log(part, query, vector, &mut pace).await?);
         }
         let unsearched = own.as_ref().map_or(0, |own| own.by_words.unsearched);
         let unprepared = own.as_ref().map_or(0, |own| own.nearest.unprepared);
+
         let (mut logs, mut others) = match under {
-            Some(under) => self.others(ask, query, vector, &under, &waiting, &mut pace).await?,
+            Some(under) => self.others(ask, query, vector, &under, time, &mut pace).await?,
             None => (Vec::new(), Others::default()),
         };
         logs.extend(own);
@@ -89,18 +94,20 @@ impl LogSearch {
             (Some(Ok(_)), vectors) => Meaning::Compared { vectors },
         };
         let ranking = self.ranking(&joined, query, &meaning);
+
         let already = joined.joined(ask.already);
         let mut selector = Selector::new(joined.range(), ask.allowance).already(&already);
         if matches!(meaning, Meaning::Compared { .. }) {
             // Scores of fused ranks say little.
             selector = selector.ratio(0.0);
         }
-        let exchanges = self.picked_of_all(ask, &joined, &selector.needed(&ranking), &waiting, &mut others).await?;
+        let exchanges = self.picked_of_all(ask, &joined, &selector.needed(&ranking), time, &mut others).await?;
         pace.pause().await?;
+
         let fitted = fit(ask, &joined, selector, &ranking, &exchanges, &mut pace).await?;
         let (recalled, cost) = fitted.map_or((None, 0), |(recalled, cost)| (Some(recalled), cost));
         let cited = recalled.as_ref().map_or(&[][..], |recalled| recalled.citations.as_slice());
-        Ok(Found {
+        Ok(Findings {
             cost,
             exchanges: cited.chunk_by(Citation::same_exchange).count() as u64,
             recalled,
@@ -116,7 +123,7 @@ impl LogSearch {
     }
 
     /// Searches one log by words, and by meaning if there is a vector.
-    pub(super) async fn log(
+    async fn search_log(
         &self,
         part: LogPart<'_>,
         query: &Query,
@@ -124,7 +131,7 @@ impl LogSearch {
         pace: &mut Pace,
     ) -> Result<Log, Stop> {
         let incarnation = part.revision.incarnation();
-        let by_words = self.by_words(part, query, pace).await?;
+        let by_words = self.words.search(&self.log, part, query, pace).await?;
         let nearest = match (&self.by_meaning, vector) {
             (Some(by_meaning), Some(vector)) => {
                 by_meaning.nearest(part.conversation, incarnation, by_words.within.clone(), vector, pace).await?
@@ -132,6 +139,69 @@ impl LogSearch {
             _ => Nearest::default(),
         };
         Ok(Log { conversation: None, incarnation, by_words, nearest })
+    }
+
+    /// Searches the newest other conversations under a prefix, the newest first. Returns their logs, the oldest first,
+    /// and the report.
+    async fn others(
+        &self,
+        ask: &Ask<'_>,
+        query: &Query,
+        vector: Option<&[f32]>,
+        under: &Prefix,
+        time: TimeForOthers,
+        pace: &mut Pace,
+    ) -> Result<(Vec<Log>, Others), Stop> {
+        let mut report = Others::default();
+        let Some(listing) = &self.listing else { return Ok((Vec::new(), report)) };
+        let end = time.end_of_searches();
+        let (most, walk) = listing.limits();
+
+        // The conversation itself may be among the newest.
+        let newest = until(end, listing.store.newest(under, most.saturating_add(1), walk)).await;
+        let Some(Ok(newest)) = newest else {
+            report.failed = 1;
+            return Ok((Vec::new(), report));
+        };
+        pace.pause().await?;
+
+        report.is_incomplete = !newest.is_complete;
+        report.failed = u32::try_from(newest.damaged).unwrap_or(u32::MAX);
+        let mut others: Vec<Listed> = newest.conversations;
+        // A store that lists others by mistake must not widen the search.
+        others.retain(|listed| listed.id != *ask.conversation && under.contains(&listed.id));
+        others.truncate(most);
+
+        let sizes: Vec<usize> = others.iter().map(|other| usize::try_from(other.bytes).unwrap_or(usize::MAX)).collect();
+        let mut searches = Vec::new();
+        for (listed, bytes) in others.iter().zip(divided(MAX_BYTES_OF_OTHERS, &sizes)) {
+            let mut pace = pace.of_part();
+            // A conversation that was erased since it was listed is not shown, also if it exists again.
+            let part = LogPart {
+                conversation: &listed.id,
+                revision: listed.revision,
+                before: listed.revision.next(),
+                extent: Extent { bytes, ..self.extent() },
+                limit: Search::LIMIT,
+            };
+            searches.push(async move { self.search_log(part, query, vector, &mut pace).await }.boxed());
+        }
+        let found: Vec<Option<Result<Log, Stop>>> = side_by_side(end, searches).await;
+
+        let mut logs = Vec::new();
+        for (listed, found) in others.iter().zip(found).rev() {
+            match found {
+                Some(Ok(log)) => {
+                    report.searched = report.searched.saturating_add(1);
+                    report.unsearched = report.unsearched.saturating_add(log.by_words.unsearched);
+                    logs.push(Log { conversation: Some(listed.id.clone()), ..log });
+                }
+                Some(Err(Stop::Gone)) => {}
+                Some(Err(stop @ Stop::Failed(SearchError::TimedOut(_)))) => return Err(stop),
+                None | Some(Err(Stop::Failed(_))) => report.failed = report.failed.saturating_add(1),
+            }
+        }
+        Ok((logs, report))
     }
 
     /// Ranks the messages of all logs. The gate decides once, by the words of all logs together.
@@ -155,34 +225,37 @@ impl LogSearch {
         ask: &Ask<'_>,
         joined: &Joined,
         needed: &[Seq],
-        waiting: &Waiting,
+        time: TimeForOthers,
         others: &mut Others,
     ) -> Result<Vec<Recorded>, Stop> {
-        let pick = |number: usize, log: &'_ Log| {
-            let conversation = log.conversation.clone().unwrap_or_else(|| ask.conversation.clone());
+        let mut own = None;
+        let mut numbers = Vec::new();
+        let mut reads = Vec::new();
+        for (number, log) in joined.logs().iter().enumerate() {
             let positions = joined.positions_of(number, needed);
-            let incarnation = log.incarnation;
-            async move { self.picked(&conversation, incarnation, &positions).await }
-        };
-        let logs = || joined.logs().iter().enumerate();
-        let own = logs().find(|(_, log)| log.conversation.is_none());
-        let of_others: Vec<usize> = logs().filter(|(_, log)| log.conversation.is_some()).map(|(at, _)| at).collect();
-        let mut end = waiting.for_messages();
-        let reads = of_others.iter().filter_map(|at| Some(pick(*at, joined.logs().get(*at)?)));
-        let (read, own) = join(side_by_side(reads, &mut end), async {
-            match own {
-                Some((number, log)) => pick(number, log).await.map(|exchanges| Joined::moved(number, exchanges)),
-                None => Ok(Vec::new()),
+            match &log.conversation {
+                Some(conversation) => {
+                    numbers.push(number);
+                    reads.push(async move { self.log.picked(conversation, log.incarnation, &positions).await }.boxed());
+                }
+                None => own = Some((number, log.incarnation, positions)),
             }
-        })
-        .await;
+        }
+
+        let read_own = async {
+            let Some((number, incarnation, positions)) = own else { return Ok(Vec::new()) };
+            let exchanges = self.log.picked(ask.conversation, incarnation, &positions).await?;
+            Ok::<_, Stop>(Joined::moved(number, exchanges))
+        };
+        let (read, own) = join(side_by_side(time.end_of_messages(), reads), read_own).await;
+
         let mut all = own?;
-        for (number, read) in of_others.into_iter().zip(read) {
+        for (number, read) in numbers.into_iter().zip(read) {
             match read {
                 Some(Ok(exchanges)) => all.extend(Joined::moved(number, exchanges)),
                 // It was erased in the meantime.
                 Some(Err(Stop::Gone)) => {}
-                Some(Err(Stop::TimedOut(limit))) => return Err(Stop::TimedOut(limit)),
+                Some(Err(stop @ Stop::Failed(SearchError::TimedOut(_)))) => return Err(stop),
                 None | Some(Err(Stop::Failed(_))) => others.failed = others.failed.saturating_add(1),
             }
         }

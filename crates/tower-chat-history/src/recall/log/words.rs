@@ -5,15 +5,14 @@ use std::{ops::Range, sync::Arc};
 use tower_chat_history_core::{ConversationId, Recorded, Revision, Seq};
 
 use super::{
-    LogSearch,
-    cache::Made,
-    error::Stop,
-    pause::Pace,
-    walk::{Extent, Walk},
+    cache::{Entry, ExchangeCache, Extent},
+    pace::{Pace, Stop},
+    read::{LogReader, Walk},
 };
 use crate::recall::{
+    analyzer::Analyzer,
     passage::{Passage, Passages},
-    search::{Counted, Document, ExchangeTerms, Hit, Query, Scoring},
+    search::{Document, ExchangeTerms, Hit, Query, Scoring, Statistics},
 };
 
 /// The work to read a message is that of analyzing this part of it.
@@ -36,7 +35,7 @@ pub(crate) struct LogPart<'a> {
 pub(crate) struct ByWords {
     /// The messages, best first.
     pub(crate) hits: Vec<Hit>,
-    pub(crate) counted: Counted,
+    pub(crate) counted: Statistics,
     /// The range that was searched.
     pub(crate) within: Range<Seq>,
     /// The number of exchanges before the range.
@@ -45,11 +44,24 @@ pub(crate) struct ByWords {
     pub(crate) longest: Option<Seq>,
 }
 
-impl LogSearch {
+/// The terms of exchanges. They stay in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Words {
+    pub(super) analyzer: Analyzer,
+    pub(super) terms: Arc<ExchangeCache<ExchangeTerms>>,
+}
+
+impl Words {
     /// Ranks the newest messages of a log. Reads and analyzes the exchanges whose terms are not in memory.
-    pub(crate) async fn by_words(&self, part: LogPart<'_>, query: &Query, pace: &mut Pace) -> Result<ByWords, Stop> {
-        let mut walk = Walk::new(self, part.conversation, part.revision, part.before, part.extent);
-        let mut newest_first: Vec<Arc<Made<ExchangeTerms>>> = Vec::new();
+    pub(crate) async fn search(
+        &self,
+        log: &LogReader,
+        part: LogPart<'_>,
+        query: &Query,
+        pace: &mut Pace,
+    ) -> Result<ByWords, Stop> {
+        let mut walk = Walk::new(log, part.conversation, part.revision, part.before, part.extent);
+        let mut newest_first: Vec<Arc<Entry<ExchangeTerms>>> = Vec::new();
         while let Some(seq) = walk.next() {
             let Some(made) = self.terms_at(seq, &part, &mut walk, pace).await? else { break };
             walk.pass(seq, made.extent);
@@ -85,7 +97,7 @@ impl LogSearch {
         part: &LogPart<'_>,
         walk: &mut Walk<'_>,
         pace: &mut Pace,
-    ) -> Result<Option<Arc<Made<ExchangeTerms>>>, Stop> {
+    ) -> Result<Option<Arc<Entry<ExchangeTerms>>>, Stop> {
         let id = part.conversation;
         let incarnation = part.revision.incarnation();
         if let Some(made) = self.terms.get(id, incarnation, seq) {
@@ -94,7 +106,7 @@ impl LogSearch {
 
         let Some(recorded) = walk.read(seq).await? else { return Ok(None) };
         let content = self.analyzed(&recorded, pace).await?;
-        let made = Made { extent: Extent::of(&recorded), memory: content.memory(), content };
+        let made = Entry { extent: Extent::of(&recorded), memory: content.memory(), content };
         Ok(Some(self.terms.insert(id, incarnation, seq, made)))
     }
 

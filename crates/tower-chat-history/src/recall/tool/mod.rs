@@ -1,8 +1,6 @@
 //! The tool with which a model searches its conversation itself.
 
-mod arguments;
 mod page;
-mod time;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,13 +10,10 @@ use std::{
 use serde_json::{Value, json};
 use tower_chat_history_core::{Citation, ConversationId, Recorded, Seq};
 
-pub use self::arguments::ArgumentsError;
-use self::{
-    arguments::Arguments,
-    page::{Page, Pager},
-};
-use crate::recall::{
-    log::{ByWords, LogSearch, SearchError, Stop, pause::Pace},
+pub use self::page::ArgumentsError;
+use self::page::{Arguments, Page, Pager};
+use super::{
+    log::{ByWords, LogSearch, Pace, SearchError, Stop},
     passage::Passage,
     search::{Query, Search},
     select::citations,
@@ -187,7 +182,6 @@ impl SearchTool {
         match self.answer(conversation, &arguments, &query).await {
             Ok(answer) => Ok(answer),
             Err(Stop::Gone) => Ok("There are no earlier messages.".to_owned()),
-            Err(Stop::TimedOut(limit)) => Err(SearchError::TimedOut(limit).into()),
             Err(Stop::Failed(error)) => Err(error.into()),
         }
     }
@@ -196,15 +190,16 @@ impl SearchTool {
         let limit = if arguments.has_times() { MAX_TIMED } else { Search::LIMIT };
         let part = self.search.newest(id, None, limit).await?;
         let mut pace = Pace::new(Some(self.time_limit));
-        let found = self.search.by_words(part, query, &mut pace).await?;
+        let found = self.search.words.search(&self.search.log, part, query, &mut pace).await?;
+
         let mut pager = Pager::new(arguments, self.page_bytes);
         let mut read: BTreeMap<Seq, Recorded> = BTreeMap::new();
         let mut more = false;
         'pages: for hits in found.hits.chunks(READ) {
-            let around = |seq: Seq| [Seq::new(seq.get().saturating_sub(1)), seq, seq.next()];
             let needed: BTreeSet<Seq> = hits.iter().flat_map(|hit| around(hit.seq)).collect();
             let needed: Vec<Seq> = needed.into_iter().filter(|seq| found.within.contains(seq)).collect();
-            let exchanges = self.search.picked(id, part.revision.incarnation(), &needed).await?;
+            let exchanges = self.search.log.picked(id, part.revision.incarnation(), &needed).await?;
+
             for hit in hits {
                 pace.pause().await?;
                 let before = pager.page.number;
@@ -215,14 +210,24 @@ impl SearchTool {
                 if pager.page.number != before {
                     read.clear();
                 }
-                let shown = around(hit.seq).into_iter().filter(|seq| pager.page.has(*seq));
-                let found = shown.filter_map(|seq| exchanges.iter().find(|recorded| recorded.seq == seq));
-                read.extend(found.map(|recorded| (recorded.seq, recorded.clone())));
+                for seq in around(hit.seq) {
+                    if pager.page.has(seq)
+                        && let Some(recorded) = exchanges.iter().find(|recorded| recorded.seq == seq)
+                    {
+                        read.insert(seq, recorded.clone());
+                    }
+                }
             }
         }
+
         let exchanges: Vec<Recorded> = read.into_values().collect();
         Ok(text(arguments, &found, &pager.page, &exchanges, more, limit))
     }
+}
+
+/// Returns the position of an exchange, and those next to it.
+fn around(seq: Seq) -> [Seq; 3] {
+    [Seq::new(seq.get().saturating_sub(1)), seq, seq.next()]
 }
 
 /// Returns the text of a page.
@@ -246,13 +251,13 @@ fn text(
             lines.push(format!("A message at position {seq} is too long to be shown."));
         }
         let next = page.number.saturating_add(1);
-        lines.push(match more {
-            true => {
-                format!("This is page {}. For more results, use the same arguments with \"page\": {next}.", page.number)
-            }
-            false => end(found, limit),
+        lines.push(if more {
+            format!("This is page {}. For more results, use the same arguments with \"page\": {next}.", page.number)
+        } else {
+            end(found, limit)
         });
     }
+
     let is_end = !page.is_empty() && page.number >= arguments.page;
     if !more && !is_end && found.hits.len() >= limit {
         lines.push(format!("Only the best {limit} messages were considered. Other words may find others."));

@@ -6,11 +6,10 @@ use serde_json::{Value, json};
 use tower_chat_history_core::Timestamp;
 
 use super::{
-    conversation::{ForeignConversation, ForeignMessage},
-    json,
+    conversation::{ForeignConversation, ForeignMessage, message_of},
     records::Records,
 };
-use crate::transfer::problem::{ForeignError, Problem};
+use crate::transfer::import::{ForeignError, Problem};
 
 /// Reads lists of the messages of threads, as the API returned them: objects with a list `data` or `messages`, or lists
 /// of messages, one in each line or in a file.
@@ -37,13 +36,15 @@ impl<R: BufRead> Iterator for AssistantsThreads<R> {
             Ok(conversation) => conversation,
             Err(error) => return Some(Err(error)),
         };
+
         while let Some(Ok(page)) = self.0.next_if(|page| page.as_ref().is_ok_and(|page| page.name == conversation.name))
         {
             conversation.messages.extend(page.messages);
             conversation.left_out += page.left_out;
         }
-        let time = |message: Option<&ForeignMessage>| message.and_then(|message| message.at);
-        let (first, last) = (time(conversation.messages.first()), time(conversation.messages.last()));
+
+        let first = conversation.messages.first().and_then(|message| message.at);
+        let last = conversation.messages.last().and_then(|message| message.at);
         if first.is_some() && first >= last {
             conversation.messages.reverse();
         }
@@ -71,17 +72,26 @@ fn list(value: &Value) -> Option<&Vec<Value>> {
 }
 
 fn page(number: u64, value: &Value) -> Result<ForeignConversation, ForeignError> {
-    let failed = |problem| ForeignError::conversation(number, None, problem);
-    let messages = list(value).ok_or_else(|| failed(Problem::Form("expected a list `data` or `messages`")))?;
-    let thread = |value: &Value| value.get("thread_id").and_then(Value::as_str).map(String::from);
-    let own = value.get("thread").and_then(|thread| thread.get("id")).or_else(|| value.get("id"));
-    let name = messages.first().and_then(thread).or_else(|| own.and_then(Value::as_str).map(String::from));
-    let mut page = ForeignConversation::new(name.unwrap_or_else(|| number.to_string()), number);
+    let Some(messages) = list(value) else {
+        let problem = Problem::Form("expected a list `data` or `messages`");
+        return Err(ForeignError::conversation(number, None, problem));
+    };
+
+    let mut page = ForeignConversation::new(name(value, messages).unwrap_or_else(|| number.to_string()), number);
     for (index, message) in messages.iter().enumerate() {
-        let read = read(message, &mut page.left_out).ok_or_else(|| failed(Problem::Message(index)))?;
-        page.push(read);
+        let Some(message) = read(message, &mut page.left_out) else {
+            return Err(ForeignError::conversation(number, None, Problem::Message(index)));
+        };
+        page.messages.push(message);
     }
     Ok(page)
+}
+
+/// Returns the id of the thread: that in the first message, or else that of the page.
+fn name(page: &Value, messages: &[Value]) -> Option<String> {
+    let in_message = messages.first().and_then(|message| message.get("thread_id"));
+    let own = page.get("thread").and_then(|thread| thread.get("id")).or_else(|| page.get("id"));
+    in_message.and_then(Value::as_str).or_else(|| own?.as_str()).map(String::from)
 }
 
 fn read(message: &Value, left_out: &mut u64) -> Option<ForeignMessage> {
@@ -91,9 +101,11 @@ fn read(message: &Value, left_out: &mut u64) -> Option<ForeignMessage> {
         Value::Array(parts) => content(parts, left_out)?,
         _ => return None,
     };
+
     let at = message.get("created_at").and_then(Value::as_u64);
     let at = at.map(|seconds| Timestamp::from_unix_millis(seconds.saturating_mul(1_000)));
-    let message = json::message(&json!({ "role": role, "content": content }))?;
+
+    let message = message_of(&json!({ "role": role, "content": content }))?;
     Some(ForeignMessage::new(message).at(at))
 }
 

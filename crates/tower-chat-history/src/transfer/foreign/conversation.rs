@@ -1,6 +1,10 @@
-//! Conversations of other formats.
+//! Conversations of other formats, and messages whose JSON does not depend on the build.
 
-use tower_chat_history_core::{Digest, Exchange, ExchangeId, Message, Recorded, Timestamp, Usage};
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use tower_chat_history_core::{Digest, Exchange, ExchangeId, Message, Recorded, Timestamp, Usage, nested};
 
 /// A conversation that was read from another format.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,10 +57,6 @@ impl ForeignConversation {
         Self { name, record, messages: Vec::new(), left_out: 0 }
     }
 
-    pub(super) fn push(&mut self, message: ForeignMessage) {
-        self.messages.push(message);
-    }
-
     /// Removes the instructions from the beginning. Returns their number. They belong to each request.
     pub(super) fn remove_instructions(&mut self) -> usize {
         let instructions = self.messages.iter().take_while(|one| one.message.is_instruction()).count();
@@ -70,19 +70,49 @@ impl ForeignConversation {
         let messages = self.messages.iter().map(|one| one.message.clone()).collect();
         let mut rest = self.messages.iter();
         let mut digest = Digest::of(self.name.as_bytes());
-        let exchange = |recorded: Recorded| {
+        let mut exchanges = Vec::new();
+
+        for recorded in Recorded::log(messages) {
             let mut exchange = (*recorded.exchange).clone();
             let parts: Vec<_> = rest.by_ref().take(exchange.messages.len()).collect();
             for part in &parts {
                 digest = digest.then(Digest::of(part.message.json().as_bytes()));
             }
+
             exchange.id = ExchangeId::new(format!("imported-{digest}")).unwrap_or(exchange.id);
             exchange.at = parts.iter().filter_map(|part| part.at).max().unwrap_or(now);
             exchange.model = parts.iter().rev().find_map(|part| part.model.clone());
             exchange.finish_reason = parts.iter().rev().find_map(|part| part.finish_reason.clone());
             exchange.usage = parts.iter().rev().find_map(|part| part.usage);
-            exchange
-        };
-        Recorded::log(messages).into_iter().map(exchange).collect()
+            exchanges.push(exchange);
+        }
+        exchanges
     }
+}
+
+/// A value that is written with its fields in alphabetical order. The order that `serde_json` uses depends on features
+/// that other crates enable. The ids of imported exchanges depend on the text, so the order must always be the same.
+struct SortedJson<'a>(&'a Value);
+
+impl Serialize for SortedJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(fields) => {
+                let sorted: BTreeMap<_, _> = fields.iter().map(|(name, value)| (name, SortedJson(value))).collect();
+                serializer.collect_map(sorted)
+            }
+            Value::Array(values) => serializer.collect_seq(values.iter().map(SortedJson)),
+            value => value.serialize(serializer),
+        }
+    }
+}
+
+/// Returns the JSON of a value, with its fields in alphabetical order, or `None` if it has too many levels.
+pub(super) fn json_text(value: &Value) -> Option<String> {
+    nested::to_string(&SortedJson(value)).ok()
+}
+
+/// Returns the message of chat completions with these fields, or `None` if it is not a valid one.
+pub(super) fn message_of(value: &Value) -> Option<Message> {
+    Message::from_json(json_text(value)?).ok()
 }

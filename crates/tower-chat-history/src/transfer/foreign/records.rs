@@ -4,7 +4,7 @@ use std::io::{BufRead, ErrorKind, Read as _};
 
 use serde_json::Value;
 
-use crate::transfer::problem::{ForeignError, Problem};
+use crate::transfer::import::{ForeignError, Problem};
 
 /// The maximum size of a line, in bytes.
 pub(super) const MAX_LINE: usize = 128 << 20;
@@ -52,14 +52,16 @@ impl<R: BufRead> Records<R> {
                 Ok(line) => line,
                 Err(error) => return Some(Err(error)),
             };
-            let (number, is_first) = (self.number, !self.has_begun);
+
+            let number = self.number;
+            let is_first = !self.has_begun;
             self.has_begun = true;
-            let parsed = match serde_json::from_str(&line) {
+            let value = match serde_json::from_str(&line) {
                 // A value over several lines.
                 Err(error) if error.is_eof() && is_first => self.whole(line),
                 parsed => parsed.map_err(|error| self.problem(Problem::Json { column: error.column() })),
             };
-            return Some(parsed.map(|value| (number, value)));
+            return Some(value.map(|value| (number, value)));
         }
     }
 
@@ -83,9 +85,9 @@ impl<R: BufRead> Records<R> {
         if self.has_ended {
             return None;
         }
+
         let mut bytes = Vec::new();
-        let read = self.input.by_ref().take(self.limit as u64 + 1).read_until(b'\n', &mut bytes);
-        let len = match read {
+        let len = match self.input.by_ref().take(self.limit as u64 + 1).read_until(b'\n', &mut bytes) {
             Ok(0) => return None,
             Ok(len) => len,
             Err(error) => {
@@ -94,6 +96,7 @@ impl<R: BufRead> Records<R> {
             }
         };
         self.number += 1;
+
         if len > self.limit && bytes.last() != Some(&b'\n') {
             if let Err(error) = self.skip_line() {
                 self.has_ended = true;
@@ -101,8 +104,8 @@ impl<R: BufRead> Records<R> {
             }
             return Some(Err(self.problem(Problem::TooLong { limit: self.limit })));
         }
-        let problem = self.problem(Problem::NotUtf8);
-        Some(String::from_utf8(bytes).map_err(|_| problem))
+
+        Some(String::from_utf8(bytes).map_err(|_| self.problem(Problem::NotUtf8)))
     }
 
     const fn problem(&self, problem: Problem) -> ForeignError {
@@ -117,7 +120,8 @@ impl<R: BufRead> Records<R> {
         loop {
             let buffer = self.input.fill_buf()?;
             let end = buffer.iter().position(|byte| *byte == b'\n');
-            let (len, is_end) = end.map_or((buffer.len(), buffer.is_empty()), |end| (end + 1, true));
+            let is_end = end.is_some() || buffer.is_empty();
+            let len = end.map_or(buffer.len(), |end| end + 1);
             self.input.consume(len);
             if is_end {
                 return Ok(());

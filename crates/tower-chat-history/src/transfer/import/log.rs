@@ -76,6 +76,7 @@ impl Log {
             Some(_) | None => self.append(store, exchange).await,
         };
         self.next = seq.next();
+
         match put {
             Err(source) if may_concern_one_conversation(&source) => Ok(Put::Refused(Reason::Store { seq, source })),
             put => put,
@@ -107,18 +108,21 @@ impl Log {
             Err(error) if error.is_retryable() => (store.append(&self.id, append).await, true),
             appended => (appended, false),
         };
+
         let appended = match appended {
             Ok(appended) => appended,
             Err(StoreError::Conflict { .. } | StoreError::Gone) => return Ok(Put::Refused(Reason::Changed)),
             Err(StoreError::ContinuesUnknown { .. }) => return Ok(Put::Refused(Reason::Refused(self.next))),
             Err(error) => return Err(error),
         };
+
         if appended.seq != self.next {
             return Ok(Put::Refused(Reason::Elsewhere(self.next)));
         }
         if appended.duplicate && !is_repeated {
             return Ok(Put::Refused(Reason::Changed));
         }
+
         self.revision = Some(appended.revision);
         self.epoch = None;
         self.appended += 1;

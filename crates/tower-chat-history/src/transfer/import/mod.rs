@@ -1,24 +1,22 @@
 //! Import of conversations.
 
 mod log;
-mod options;
 mod part;
 mod report;
-mod splitter;
 
 use std::sync::Arc;
 
 use futures_core::Stream;
 use futures_util::{StreamExt, pin_mut};
-use tower_chat_history_core::{Digest, List, StoreError};
+use tower_chat_history_core::{ConversationId, Digest, List, Prefix};
 
 pub(crate) use self::log::{Log, Put, may_concern_one_conversation};
-pub use self::{
-    options::ImportOptions,
-    report::{ImportReport, Reason, Skipped},
+use self::part::Part;
+pub use self::report::{ForeignError, ImportError, ImportReport, Problem, Reason, SkippedPart};
+use crate::{
+    error::BoxError,
+    transfer::line::{ConversationLine, Line, LineError},
 };
-use self::{part::Part, splitter::Splitter};
-use crate::transfer::line::{ConversationLine, Line, LineError};
 
 /// An import of the lines of an [export](crate::transfer::Export).
 ///
@@ -93,7 +91,7 @@ impl Importer {
     ///
     /// # Errors
     ///
-    /// - [`ImportError::File`] if the file does not begin as an export, or if a newer version of this crate wrote it.
+    /// - [`ImportError::File`] if the file does not begin as an export, or if a newer version of this library wrote it.
     /// - [`ImportError::Store`] if the store cannot be read or written. To continue, import the file again. If it fails
     ///   for one conversation only, that one is skipped, and the report names it.
     pub async fn feed(&mut self, mut bytes: &[u8]) -> Result<(), ImportError> {
@@ -111,7 +109,7 @@ impl Importer {
     pub async fn read<B, E>(mut self, pieces: impl Stream<Item = Result<B, E>>) -> Result<ImportReport, ImportError>
     where
         B: AsRef<[u8]>,
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+        E: Into<BoxError>,
     {
         pin_mut!(pieces);
         while let Some(piece) = pieces.next().await {
@@ -130,6 +128,7 @@ impl Importer {
         if let Some(line) = self.splitter.last() {
             self.line(line).await?;
         }
+
         let at = self.splitter.lines();
         self.report.is_whole = matches!(self.state, State::Begin) && self.report.exports > 0;
         if let State::In(_, part) = self.state {
@@ -157,6 +156,7 @@ impl Importer {
             Ok(text) if text.trim().is_empty() => return Ok(()),
             line => line.and_then(|text| Line::parse(&text, before)),
         };
+
         let state = std::mem::replace(&mut self.state, State::Begin);
         self.state = match (state, line) {
             (_, Err(error @ LineError::Newer { .. })) => return Err(ImportError::File { line: at, source: error }),
@@ -224,32 +224,155 @@ impl Importer {
                 return Ok(Part::refused(first, digest));
             }
         }
-        let begun = Part::begin(&*self.store, first, digest, at, &mut self.report).await;
-        begun.map_err(|source| ImportError::Store { line: at, source })
+        let part = Part::begin(&*self.store, first, digest, at, &mut self.report).await;
+        part.map_err(|source| ImportError::Store { line: at, source })
     }
 }
 
-/// The error for an import that stopped.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ImportError {
-    /// The file is not an export, or a newer version of this crate wrote it.
-    #[error("line {line} is not the beginning of an export: {source}")]
-    File {
-        /// The line, counted from 1.
-        line: u64,
-        /// The cause.
-        source: LineError,
-    },
-    /// The store failed.
-    #[error("the import stopped at line {line}: {source}")]
-    Store {
-        /// The line, counted from 1.
-        line: u64,
-        /// The cause.
-        source: StoreError,
-    },
-    /// The bytes could not be read.
-    #[error("the input could not be read: {0}")]
-    Input(#[source] Box<dyn std::error::Error + Send + Sync>),
+/// The options of an import.
+#[derive(Clone, Debug)]
+pub struct ImportOptions {
+    max_line: usize,
+    renamed: Option<(Prefix, Prefix)>,
+}
+
+impl ImportOptions {
+    /// The default maximum size of a line: 128 MiB.
+    pub const MAX_LINE: usize = 128 << 20;
+
+    /// Creates options with the defaults.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { max_line: Self::MAX_LINE, renamed: None }
+    }
+
+    /// Sets the maximum size of a line, in bytes. A longer line counts as damaged and is not kept in memory. The
+    /// default is [`MAX_LINE`](Self::MAX_LINE).
+    #[must_use]
+    pub const fn max_line(mut self, bytes: usize) -> Self {
+        self.max_line = bytes;
+        self
+    }
+
+    /// Imports the conversations under the prefix `from` under the prefix `to`, with the same further parts. By
+    /// default, ids stay as they are. Conversations that are not under `from` are skipped.
+    #[must_use]
+    pub fn rename(mut self, from: Prefix, to: Prefix) -> Self {
+        self.renamed = Some((from, to));
+        self
+    }
+
+    /// Returns the id under which a conversation is imported.
+    fn target(&self, id: &ConversationId) -> Result<ConversationId, Reason> {
+        let Some((from, to)) = &self.renamed else { return Ok(id.clone()) };
+        if !from.contains(id) {
+            return Err(Reason::OtherPrefix);
+        }
+        let rest = id.as_str().strip_prefix(from.as_str()).unwrap_or_default().trim_start_matches('/');
+        let parts: Vec<&str> = [to.as_str(), rest].into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join("/").parse().map_err(Reason::Id)
+    }
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Splits pieces of bytes into lines. It keeps at most one line.
+#[derive(Debug)]
+struct Splitter {
+    limit: usize,
+    line: Vec<u8>,
+    /// The line exceeded the limit, and the rest of it is dropped.
+    is_too_long: bool,
+    lines: u64,
+}
+
+impl Splitter {
+    const fn new(limit: usize) -> Self {
+        Self { limit, line: Vec::new(), is_too_long: false, lines: 0 }
+    }
+
+    /// Returns the number of lines so far.
+    const fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Takes bytes from the front of the piece. Returns a line if it is complete.
+    fn next(&mut self, piece: &mut &[u8]) -> Option<Result<String, LineError>> {
+        let Some(end) = piece.iter().position(|byte| *byte == b'\n') else {
+            self.take(std::mem::take(piece));
+            return None;
+        };
+        self.take(&piece[..end]);
+        *piece = &piece[end + 1..];
+        Some(self.complete())
+    }
+
+    /// Returns the last line, if it has no line break at its end.
+    fn last(&mut self) -> Option<Result<String, LineError>> {
+        (self.is_too_long || !self.line.is_empty()).then(|| self.complete())
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.is_too_long |= self.line.len() + bytes.len() > self.limit;
+        if self.is_too_long {
+            self.line = Vec::new();
+        } else {
+            self.line.extend_from_slice(bytes);
+        }
+    }
+
+    fn complete(&mut self) -> Result<String, LineError> {
+        self.lines += 1;
+        let line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.is_too_long) {
+            return Err(LineError::TooLong { limit: self.limit });
+        }
+        String::from_utf8(line).map_err(|_| LineError::NotUtf8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn split(pieces: &[&[u8]], limit: usize) -> Vec<Option<String>> {
+        let mut splitter = Splitter::new(limit);
+        let mut lines = Vec::new();
+        for piece in pieces {
+            let mut piece = *piece;
+            while !piece.is_empty() {
+                lines.extend(splitter.next(&mut piece).map(Result::ok));
+            }
+        }
+        lines.extend(splitter.last().map(Result::ok));
+        assert_eq!(splitter.lines(), lines.len() as u64);
+        lines
+    }
+
+    #[test]
+    fn lines_over_the_limit_are_dropped_and_counted() {
+        let lines = split(&[b"abc\nab", b"cd\n\xff\nx"], 3);
+        assert_eq!(lines, [Some("abc".into()), None, None, Some("x".into())]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_pieces_make_no_difference(text in "[ab\n]{0,40}", sizes in prop::collection::vec(1_usize..9, 0..40)) {
+            let mut rest = text.as_bytes();
+            let mut pieces = Vec::new();
+            for size in sizes {
+                let (piece, others) = rest.split_at(size.min(rest.len()));
+                pieces.push(piece);
+                rest = others;
+            }
+            pieces.push(rest);
+            prop_assert_eq!(split(&pieces, 5), split(&[text.as_bytes()], 5));
+        }
+    }
 }

@@ -9,10 +9,7 @@ use super::{
     log::{Log, Put, may_concern_one_conversation},
     report::{ImportReport, Reason},
 };
-use crate::transfer::{
-    cuts,
-    line::{ConversationLine, EndLine, Line},
-};
+use crate::transfer::line::{ConversationLine, EndLine, Line, read_cuts};
 
 /// The conversation whose lines are imported.
 #[derive(Debug)]
@@ -81,16 +78,16 @@ impl Part {
         at: u64,
         report: &mut ImportReport,
     ) -> Result<(), StoreError> {
-        match self.imported(store, line, at, report).await {
+        match self.import(store, line, at, report).await {
             Err(source) if may_concern_one_conversation(&source) => {
                 self.skip_rest(at, Reason::Store { seq: self.next, source }, report);
                 Ok(())
             }
-            imported => imported,
+            result => result,
         }
     }
 
-    async fn imported(
+    async fn import(
         &mut self,
         store: &dyn List,
         line: Line,
@@ -101,6 +98,7 @@ impl Part {
         if self.digest.is_some() {
             self.digest = line.digest().or(self.digest);
         }
+
         match line {
             Line::Exchange { seq, exchange, .. } => self.exchange(store, seq, *exchange, at, report).await,
             Line::Compaction { profile, cuts, .. } => {
@@ -131,6 +129,7 @@ impl Part {
             self.refuse(at, Reason::Missing, report);
             return Ok(());
         }
+
         match log.put(store, exchange).await? {
             Put::Stored => report.stored += 1,
             Put::Present => report.present += 1,
@@ -157,7 +156,7 @@ impl Part {
             Loaded::Absent(_) | Loaded::Unchanged | Loaded::Added(_) | Loaded::AlreadyRecorded(_) => None,
         };
         let replaces = stored.as_ref().map_or(CompactionVersion::NONE, |stored| stored.version);
-        let stored = stored.map(|stored| cuts::read(&stored, id, &profile)).transpose()?;
+        let stored = stored.map(|stored| read_cuts(&stored, id, &profile)).transpose()?;
         if stored.as_ref().is_some_and(|stored| stored.cut == cuts.cut) {
             return Ok(());
         }
@@ -187,14 +186,14 @@ impl Part {
         at: u64,
         report: &mut ImportReport,
     ) -> Result<(), StoreError> {
-        let is_log_whole = self.log.is_some();
-        if is_log_whole {
+        if self.log.is_some() {
             self.labels(store, at, report).await?;
         }
         if let Some(before) = self.digest {
-            let numbers = |end: &EndLine| (end.exchanges, end.compactions);
-            let is_equal = end.digest.is_none_or(|digest| digest == before);
-            if numbers(end) != numbers(&self.counts) || !is_equal {
+            let is_equal = end.exchanges == self.counts.exchanges
+                && end.compactions == self.counts.compactions
+                && end.digest.is_none_or(|digest| digest == before);
+            if !is_equal {
                 report.skip(at, Some(&self.first.id), Reason::Missing);
             }
         }

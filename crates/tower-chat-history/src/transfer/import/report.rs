@@ -1,13 +1,13 @@
-//! The reports of imports.
+//! The reports and the errors of imports.
 
-use std::fmt;
+use std::{fmt, io};
 
 use serde::{Serialize, Serializer};
 use tower_chat_history_core::{ConversationId, ConversationIdError, Profile, Seq, StoreError};
 
-use crate::transfer::{
-    line::{Cut, LineError},
-    problem::ForeignError,
+use crate::{
+    error::BoxError,
+    transfer::line::{ExportCut, LineError},
 };
 
 /// The largest number of skipped parts that a report names.
@@ -43,14 +43,14 @@ pub struct ImportReport {
     /// The number of parts that were skipped.
     pub skipped: u64,
     /// The first 1,000 of them.
-    pub named: Vec<Skipped>,
+    pub named: Vec<SkippedPart>,
 }
 
 impl ImportReport {
     pub(crate) fn skip(&mut self, line: u64, conversation: Option<&ConversationId>, reason: Reason) {
         self.skipped += 1;
         if self.named.len() < MAX_NAMED {
-            self.named.push(Skipped { line, conversation: conversation.cloned(), reason });
+            self.named.push(SkippedPart { line, conversation: conversation.cloned(), reason });
         }
     }
 }
@@ -58,7 +58,7 @@ impl ImportReport {
 /// A part of a file that was not imported.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
-pub struct Skipped {
+pub struct SkippedPart {
     /// The line at which it was noticed, counted from 1. In a database, it is the number of the row.
     pub line: u64,
     /// The conversation, if it is known.
@@ -67,7 +67,7 @@ pub struct Skipped {
     pub reason: Reason,
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkippedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}", self.line)?;
         if let Some(conversation) = &self.conversation {
@@ -97,7 +97,7 @@ pub enum Reason {
     Missing,
     /// The export has only the beginning of the log.
     #[error("the export has only the beginning: {0}")]
-    Cut(Cut),
+    Cut(ExportCut),
     /// The store has another exchange at this position. The rest of the conversation is skipped.
     #[error("the store has another exchange at position {0}, so the rest of the conversation is skipped")]
     Other(Seq),
@@ -147,4 +147,85 @@ impl Serialize for Reason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
+}
+
+/// The error for an import that stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The file is not an export, or a newer version of this library wrote it.
+    #[error("line {line} is not the beginning of an export: {source}")]
+    File {
+        /// The line, counted from 1.
+        line: u64,
+        /// The cause.
+        source: LineError,
+    },
+    /// The store failed.
+    #[error("the import stopped at line {line}: {source}")]
+    Store {
+        /// The line, counted from 1.
+        line: u64,
+        /// The cause.
+        source: StoreError,
+    },
+    /// The bytes could not be read.
+    #[error("the input could not be read: {0}")]
+    Input(#[source] BoxError),
+}
+
+/// The error of a reader of another format. It never quotes the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForeignError {
+    /// A conversation cannot be read. The reader continues with the next one.
+    #[error("record {record}: {problem}")]
+    Conversation {
+        /// The number of the line or record, counted from 1. In a database, it is the number of the row.
+        record: u64,
+        /// The name of the conversation, if it is known.
+        name: Option<String>,
+        /// The problem.
+        problem: Problem,
+    },
+    /// The input cannot be read. The reader ends.
+    #[error("the input could not be read: {0}")]
+    Input(#[from] io::Error),
+    /// The database cannot be read. The reader ends.
+    #[cfg(feature = "transfer-sqlite")]
+    #[error("the database could not be read: {0}")]
+    Database(#[from] rusqlite::Error),
+}
+
+impl ForeignError {
+    pub(crate) const fn conversation(record: u64, name: Option<String>, problem: Problem) -> Self {
+        Self::Conversation { record, name, problem }
+    }
+}
+
+/// The reason why a conversation of another format cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The text is not JSON.
+    #[error("it is not valid JSON (column {column})")]
+    Json {
+        /// The column, in bytes, counted from 1.
+        column: usize,
+    },
+    /// The record has more bytes than the reader allows.
+    #[error("it has more than {limit} bytes (write one conversation in each line)")]
+    TooLong {
+        /// The limit.
+        limit: usize,
+    },
+    /// The text is not UTF-8.
+    #[error("it is not UTF-8")]
+    NotUtf8,
+    /// The record does not have the fields of the format.
+    #[error("it does not have the form of this format: {0}")]
+    Form(&'static str),
+    /// A message is not valid.
+    #[error("message {0} is not a valid message")]
+    Message(usize),
 }

@@ -5,7 +5,8 @@ pub(crate) mod write;
 
 use serde::{Deserialize, Serialize};
 use tower_chat_history_core::{
-    ConversationId, Cuts, Digest, Exchange, Labels, Profile, Seq, Timestamp, backend::RecordError,
+    Compaction, ConversationId, Cuts, Digest, Exchange, Labels, Profile, Seq, StoreError, Timestamp,
+    backend::RecordError,
 };
 
 /// The name of the format, in its first line.
@@ -17,8 +18,7 @@ pub const VERSION: u64 = 1;
 /// A line of an export. The page about the [format](mod@crate::transfer::format) lists the lines and their fields.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant)] // A value lives only until the next line.
-#[non_exhaustive]
-pub enum Line {
+pub(crate) enum Line {
     /// The beginning of an export.
     Header,
     /// The beginning of a conversation.
@@ -61,8 +61,7 @@ impl Line {
     /// Returns the digest of the conversation's lines up to this one, with which that of the next line continues.
     /// Returns `None` for lines that are in no chain: the beginning and the end of an export, the end of a
     /// conversation, and lines of types that are not known.
-    #[must_use]
-    pub const fn digest(&self) -> Option<Digest> {
+    pub(crate) const fn digest(&self) -> Option<Digest> {
         match self {
             Self::Conversation { digest, .. } | Self::Exchange { digest, .. } | Self::Compaction { digest, .. } => {
                 Some(*digest)
@@ -74,53 +73,51 @@ impl Line {
 
 /// The line at the beginning of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ConversationLine {
+pub(crate) struct ConversationLine {
     /// The conversation.
-    pub id: ConversationId,
+    pub(crate) id: ConversationId,
     /// The position of the log's first exchange. It is 0, unless the log was pruned.
     #[serde(default)]
-    pub first: Seq,
+    pub(crate) first: Seq,
     /// The time at which the conversation was created, in milliseconds since the Unix epoch, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub created_at: Option<Timestamp>,
+    pub(crate) created_at: Option<Timestamp>,
     /// The time of the newest exchange, in milliseconds since the Unix epoch, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub updated_at: Option<Timestamp>,
+    pub(crate) updated_at: Option<Timestamp>,
     /// The labels.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
-    pub labels: Labels,
+    pub(crate) labels: Labels,
 }
 
 /// The line at the end of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct EndLine {
+pub(crate) struct EndLine {
     /// The number of exchange lines.
-    pub exchanges: u64,
+    pub(crate) exchanges: u64,
     /// The number of compaction lines.
     #[serde(default)]
-    pub compactions: u64,
+    pub(crate) compactions: u64,
     /// The reason why the log is not complete in this export, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut: Option<Cut>,
+    pub(crate) cut: Option<ExportCut>,
     /// The digest of the conversation's lines before this one. If it is absent, it is not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<Digest>,
+    pub(crate) digest: Option<Digest>,
 }
 
 /// The reason why an export has only the beginning of a conversation's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Cut {
+pub enum ExportCut {
     /// The log was deleted, truncated or pruned while it was exported. Export the conversation again.
     Changed,
     /// The next exchange of the log cannot be read.
     Damaged,
 }
 
-impl std::fmt::Display for Cut {
+impl std::fmt::Display for ExportCut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Changed => "the log was deleted, truncated or pruned while it was exported",
@@ -169,4 +166,29 @@ pub enum LineError {
 /// Returns the digest of a conversation's lines up to one with these texts. `before` is that of the lines before it.
 fn digest_of<'t>(before: Digest, texts: impl IntoIterator<Item = &'t str>) -> Digest {
     texts.into_iter().fold(before, |digest, text| digest.then(Digest::of(text.as_bytes())))
+}
+
+fn conversation_digest(line: &ConversationLine) -> Digest {
+    let ConversationLine { id, first, created_at, updated_at, labels } = line;
+    let first = first.to_string();
+    let created = millis(*created_at);
+    let updated = millis(*updated_at);
+    digest_of(Digest::default(), [id.as_str(), &first, &created, &updated, &labels.encode()])
+}
+
+fn millis(time: Option<Timestamp>) -> String {
+    time.map_or(String::new(), |time| time.as_unix_millis().to_string())
+}
+
+fn exchange_digest(before: Digest, seq: Seq, record: &str, recalled: Option<&str>, provenance: Option<&str>) -> Digest {
+    digest_of(before, [&*seq.to_string(), record, recalled.unwrap_or_default(), provenance.unwrap_or_default()])
+}
+
+/// Reads the cuts in the compaction of a profile. An error says that the compaction is corrupt.
+pub(crate) fn read_cuts(compaction: &Compaction, id: &ConversationId, profile: &Profile) -> Result<Cuts, StoreError> {
+    Cuts::read(compaction).map_err(|error| StoreError::CorruptCompaction {
+        conversation: id.clone(),
+        profile: profile.clone(),
+        source: Box::new(error),
+    })
 }

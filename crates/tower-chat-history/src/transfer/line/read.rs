@@ -6,10 +6,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tower_chat_history_core::{Cuts, Digest, Profile, Seq, backend::ExchangeRecords};
 
-use super::{
-    ConversationLine, FORMAT, Line, LineError, VERSION, digest_of,
-    write::{conversation_digest, exchange_digest},
-};
+use super::{ConversationLine, FORMAT, Line, LineError, VERSION, conversation_digest, digest_of, exchange_digest};
 
 #[derive(Deserialize)]
 struct Type<'a> {
@@ -29,7 +26,7 @@ struct DoneFields {
 }
 
 #[derive(Deserialize)]
-struct Digested {
+struct DigestField {
     digest: Option<Digest>,
 }
 
@@ -58,7 +55,7 @@ impl Line {
     ///
     /// Returns an error if the line is not a JSON object of its type, if it was changed, if it does not follow that
     /// other line, or if a newer version of this crate wrote it.
-    pub fn parse(line: &str, before: Digest) -> Result<Self, LineError> {
+    pub(crate) fn parse(line: &str, before: Digest) -> Result<Self, LineError> {
         let Type { r#type } = fields(line)?;
         match &*r#type {
             "header" => header(fields(line)?),
@@ -85,7 +82,7 @@ fn header(HeaderFields { format, version }: HeaderFields) -> Result<Line, LineEr
     }
 }
 
-fn conversation(conversation: ConversationLine, Digested { digest }: Digested) -> Result<Line, LineError> {
+fn conversation(conversation: ConversationLine, DigestField { digest }: DigestField) -> Result<Line, LineError> {
     let digest = checked(conversation_digest(&conversation), digest)?;
     Ok(Line::Conversation { conversation, digest })
 }
@@ -107,8 +104,10 @@ fn checked(computed: Digest, written: Option<Digest>) -> Result<Digest, LineErro
 fn exchange(line: &ExchangeFields, before: Digest) -> Result<Line, LineError> {
     let record = text(&line.record)?;
     let recalled = line.recalled.as_deref().map(text).transpose()?;
+    let recalled = recalled.as_deref();
     let provenance = line.provenance.as_deref().map(text).transpose()?;
-    let (recalled, provenance) = (recalled.as_deref(), provenance.as_deref());
+    let provenance = provenance.as_deref();
+
     let digest = checked(exchange_digest(before, line.seq, &record, recalled, provenance), line.digest)?;
     let exchange = ExchangeRecords { exchange: &record, recalled, provenance }.decode()?;
     Ok(Line::Exchange { seq: line.seq, exchange: Box::new(exchange), digest })

@@ -1,17 +1,13 @@
 //! Writing lines.
 
-use std::borrow::Cow;
-
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tower_chat_history_core::{
-    Cuts, Digest, Exchange, Profile, Provenance, Recalled, Seq, Timestamp, backend::RecordError,
-};
+use tower_chat_history_core::{Cuts, Digest, Exchange, Profile, Provenance, Recalled, Seq, backend::RecordError};
 
-use super::{ConversationLine, EndLine, FORMAT, VERSION, digest_of};
+use super::{ConversationLine, EndLine, FORMAT, VERSION, conversation_digest, digest_of, exchange_digest};
 
 #[derive(Serialize)]
-struct Typed<'a, T> {
+struct LineFields<'a, T> {
     r#type: &'a str,
     #[serde(flatten)]
     fields: T,
@@ -59,17 +55,18 @@ struct CompactionFields<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Record<'a> {
-    AsItIs(Cow<'a, RawValue>),
+    AsItIs(&'a RawValue),
     Quoted(&'a str),
 }
 
 impl<'a> Record<'a> {
     fn new(text: &'a str) -> Self {
-        let raw = || serde_json::from_str::<&RawValue>(text).ok();
-        let is_one_line = !text.contains(['\n', '\r']);
-        match is_one_line.then(raw).flatten() {
-            Some(raw) => Self::AsItIs(Cow::Borrowed(raw)),
-            None => Self::Quoted(text),
+        if text.contains(['\n', '\r']) {
+            return Self::Quoted(text);
+        }
+        match serde_json::from_str(text) {
+            Ok(raw) => Self::AsItIs(raw),
+            Err(_) => Self::Quoted(text),
         }
     }
 }
@@ -80,29 +77,22 @@ fn line(fields: &impl Serialize) -> String {
 }
 
 pub(crate) fn header() -> String {
-    line(&Typed { r#type: "header", fields: HeaderFields { format: FORMAT, version: VERSION } })
+    line(&LineFields { r#type: "header", fields: HeaderFields { format: FORMAT, version: VERSION } })
 }
 
 /// Returns the line at the beginning of a conversation, and its digest.
 pub(crate) fn conversation(conversation: &ConversationLine) -> (String, Digest) {
     let digest = conversation_digest(conversation);
     let fields = ConversationFields { conversation, digest };
-    (line(&Typed { r#type: "conversation", fields }), digest)
-}
-
-pub(super) fn conversation_digest(line: &ConversationLine) -> Digest {
-    let ConversationLine { id, first, created_at, updated_at, labels } = line;
-    let time = |time: &Option<Timestamp>| time.map_or(String::new(), |time| time.as_unix_millis().to_string());
-    let (first, created, updated) = (first.to_string(), time(created_at), time(updated_at));
-    digest_of(Digest::default(), [id.as_str(), &first, &created, &updated, &labels.encode()])
+    (line(&LineFields { r#type: "conversation", fields }), digest)
 }
 
 pub(crate) fn end(fields: &EndLine) -> String {
-    line(&Typed { r#type: "end", fields })
+    line(&LineFields { r#type: "end", fields })
 }
 
 pub(crate) fn done(conversations: u64) -> String {
-    line(&Typed { r#type: "done", fields: DoneFields { conversations } })
+    line(&LineFields { r#type: "done", fields: DoneFields { conversations } })
 }
 
 /// Returns the line of an exchange and its digest. `before` is the digest of the lines before it. Recalled messages and
@@ -115,7 +105,8 @@ pub(crate) fn exchange(
 ) -> Result<(String, Digest), RecordError> {
     let record = exchange.encode()?;
     let recalled = exchange.recalled.as_ref().filter(|_| with_recall).map(Recalled::encode).transpose()?;
-    let provenance = exchange.provenance.as_deref().filter(|_| with_recall).map(Provenance::encode).transpose()?;
+    let provenance = exchange.provenance.as_ref().filter(|_| with_recall).map(Provenance::encode).transpose()?;
+
     let digest = exchange_digest(before, seq, &record, recalled.as_deref(), provenance.as_deref());
     let line = line(&ExchangeFields {
         r#type: "exchange",
@@ -126,16 +117,6 @@ pub(crate) fn exchange(
         digest,
     });
     Ok((line, digest))
-}
-
-pub(super) fn exchange_digest(
-    before: Digest,
-    seq: Seq,
-    record: &str,
-    recalled: Option<&str>,
-    provenance: Option<&str>,
-) -> Digest {
-    digest_of(before, [&*seq.to_string(), record, recalled.unwrap_or_default(), provenance.unwrap_or_default()])
 }
 
 /// Returns the line of a compaction and its digest. `before` is the digest of the lines before it.

@@ -1,7 +1,11 @@
 //! The property of signed history, over HTTP: whatever is said, the provider refuses no request.
 //!
-//! `PROPTEST_CASES=100000 cargo test --release -p tower-chat-history-http --test it refuses_nothing -- --nocapture`
-//! tests more cases, and prints the numbers of things that happened.
+//! This tests more cases, and prints the numbers of things that happened:
+//!
+//! ```sh
+//! export PROPTEST_CASES=100000
+//! cargo test --release -p tower-chat-history --features http --test http refuses_nothing -- --nocapture
+//! ```
 
 use std::sync::Mutex;
 

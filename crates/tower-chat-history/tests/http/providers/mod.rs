@@ -14,7 +14,7 @@ use tower_chat_history::{
     report::{NotStored, ResponseShape, TurnOutcome},
 };
 use tower_chat_history_test::{
-    ChatProvider, Refused,
+    ChatProvider, RefusalReason,
     messages::{self, MessagesProvider},
     responses::{self, ResponsesProvider},
 };
@@ -48,7 +48,7 @@ fn without(messages: &mut [Value], field: &str) {
 }
 
 /// Returns the reason why a provider refuses the second request without this field.
-async fn refused_without(provider: ChatProvider, field: &str) -> Refused {
+async fn refused_without(provider: ChatProvider, field: &str) -> RefusalReason {
     let chat = replayed(Api::Chat(provider)).await;
     let body = chat.changed(1, |messages| without(messages, field));
     provider.check(&body).unwrap_err().reason().clone()
@@ -59,31 +59,31 @@ async fn chat_completions_without_further_fields() {
     let chat = replayed(Api::Chat(ChatProvider::OpenAi)).await;
     let body = chat.changed(1, |messages| drop(messages.pop()));
     let refusal = ChatProvider::OpenAi.check(&body).unwrap_err();
-    assert!(matches!(refusal.reason(), Refused::ChatRules(_)), "{refusal}");
+    assert!(matches!(refusal.reason(), RefusalReason::ChatRules(_)), "{refusal}");
 }
 
 #[tokio::test]
 async fn deepseek_with_thinking_and_tools() {
     let reason = refused_without(ChatProvider::DeepSeek, "reasoning_content").await;
-    assert_eq!(reason, Refused::MissingReasoning { position: 1 });
+    assert_eq!(reason, RefusalReason::MissingReasoning { position: 1 });
 }
 
 #[tokio::test]
 async fn gemini_s_chat_completions_with_tools() {
     let reason = refused_without(ChatProvider::Gemini, "extra_content").await;
-    assert_eq!(reason, Refused::MissingSignature { position: 1 });
+    assert_eq!(reason, RefusalReason::MissingSignature { position: 1 });
 }
 
 #[tokio::test]
 async fn claude_behind_openrouter() {
     let reason = refused_without(ChatProvider::OpenRouter, "reasoning_details").await;
-    assert_eq!(reason, Refused::MissingThinking { position: 1 });
+    assert_eq!(reason, RefusalReason::MissingThinking { position: 1 });
 }
 
 #[tokio::test]
 async fn claude_behind_litellm() {
     let reason = refused_without(ChatProvider::LiteLlm, "thinking_blocks").await;
-    assert_eq!(reason, Refused::MissingThinking { position: 1 });
+    assert_eq!(reason, RefusalReason::MissingThinking { position: 1 });
 }
 
 #[tokio::test]

@@ -132,5 +132,5 @@ async fn a_repeated_answer_to_tool_calls_keeps_the_recalled_messages_of_its_turn
     reply.incomplete = true;
     turn.commit(reply).await.unwrap();
     let turn = chat.begin([Message::tool("x", "r")]).await;
-    assert_eq!(turn.context(), first, "the attempt that broke off gives way");
+    assert_eq!(turn.context(), first, "the attempt that broke off is replaced");
 }

@@ -23,7 +23,7 @@ fn sized(tokens: usize) -> Message {
 }
 
 #[tokio::test]
-async fn within_a_turn_recalled_messages_give_way_to_results_that_do_not_fit_with_them() {
+async fn within_a_turn_recalled_messages_are_left_out_for_results_that_do_not_fit_with_them() {
     let chat = Chat::new(large());
     chat.until_moved().await;
     let turn = chat.begin([sized(100)]).await;

@@ -78,7 +78,7 @@ async fn repeated_after(replies: [&[Say]; 2], watermarks: Watermarks) -> Result<
     talk.answer_interrupted(&[Say::text("It broke"), Say::text("off.")], 1, &figures).await?;
     talk.answer(&[Say::text("So.")], None).await?;
     let sent = talk.next_prompt().await;
-    assert!(!sent.iter().any(|item| item.contains("It broke")), "the reply that broke off gave way: {sent:?}");
+    assert!(!sent.iter().any(|item| item.contains("It broke")), "the reply that broke off was replaced: {sent:?}");
     Ok(())
 }
 

@@ -96,6 +96,29 @@ async fn a_store_that_fails_the_summary_does_not_fail_the_turn() {
     }
 }
 
+/// If the store is not available for a moment, a summary is stored after the pauses of a save.
+#[tokio::test(start_paused = true)]
+async fn a_summary_is_stored_after_pauses_if_the_store_was_unavailable() {
+    let store = FaultStore::new(MemoryStore::new());
+    let facts = Facts::new();
+    let collected = CollectedReports::default();
+    let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall).on_summary(collected.hook());
+    let engine = Engine::with_options(store.clone(), options(summaries));
+    store.fail(Op::Compact, 2, StoreFault::Unavailable);
+
+    for _ in 0..20 {
+        let before = Instant::now();
+        turn(&engine, "question").await;
+        if facts.calls() > 0 {
+            let pauses = before.elapsed();
+            assert!((150..160).contains(&pauses.as_millis()), "50 and 100 ms: {pauses:?}");
+            break;
+        }
+    }
+    let outcome = &collected.all()[0].outcome;
+    assert!(matches!(outcome, SummaryOutcome::Stored), "{outcome:?}");
+}
+
 /// Summaries are also made early under watermarks that count messages or turns.
 #[tokio::test(start_paused = true)]
 async fn no_turn_waits_under_watermarks_in_messages_or_turns() {

@@ -39,7 +39,7 @@ pub(crate) struct Tried {
     refused: bool,
     /// A position that the worker knew to be taken when it first tried. The exchange must come after it.
     behind: Option<u64>,
-    /// The worker that has to settle the exchange.
+    /// The worker that has to store the exchange.
     owner: u32,
 }
 

@@ -154,7 +154,7 @@ mod tests {
         let mut exchange = Exchange::new(task.name.exchange_id().unwrap(), messages).with_reply_len(reply_len);
         let origin = Origin::unknown().provider("one");
         let digests = PromptDigests::new(digest, digest);
-        exchange.provenance = Some(Box::new(Provenance::new(1, Cut::default().positions, digests, origin)));
+        exchange.provenance = Some(Provenance::new(1, Cut::default().positions, digests, origin));
         if task.kind.continues() { exchange.continuing(Seq::FIRST) } else { exchange }
     }
 

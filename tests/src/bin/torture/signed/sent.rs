@@ -55,7 +55,7 @@ mod tests {
     fn every_change_changes_the_sum() {
         let task = Task { name: Name { worker: 1, number: 3 }, conversation: 1, kind: Kind::Call };
         let stored = exchange(task);
-        let Provenance { digests, origin, .. } = *stored.provenance.clone().unwrap();
+        let Provenance { digests, origin, .. } = stored.provenance.clone().unwrap();
         let sent = Sent { input: stored.input(), reply: stored.reply(), made_after: (digests, &origin) };
         assert_eq!(sum(&stored), sent.sum());
         let differs = |change: &dyn Fn(&mut Exchange)| {

@@ -201,7 +201,7 @@ impl Worker {
                 }
             }
             if began.elapsed() > PATIENCE {
-                self.output.violation(format!("{} was not settled within {PATIENCE:?}", task.name))?;
+                self.output.violation(format!("{} was neither stored nor refused within {PATIENCE:?}", task.name))?;
                 return Ok(false);
             }
             tokio::time::sleep(rng.duration(PAUSE)).await;

@@ -56,7 +56,7 @@ async fn plant(store: &Arc<dyn FullStore>, person: &str, number: usize) {
     let origin = Origin::unknown().provider(said("provider")).route(said("route")).account(said("account"));
     let cut = Cut::window_from(Seq::FIRST).positions;
     let digests = PromptDigests::new(Digest::of(b"a"), Digest::of(b"b"));
-    second.provenance = Some(Box::new(Provenance::new(1, cut, digests, origin)));
+    second.provenance = Some(Provenance::new(1, cut, digests, origin));
     store.append(&id, Append::new(Expect::AnyIn(incarnation), second)).await.unwrap();
 
     let third = Exchange::new(name("three"), [Message::user("more"), Message::assistant(said("last"))]);

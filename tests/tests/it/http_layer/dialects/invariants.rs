@@ -1,4 +1,4 @@
-//! Invariants of DESIGN.
+//! Invariants of `ARCHITECTURE.md`.
 
 use test_providers::formats::Api;
 use tests::{Storage, over_every_store};

@@ -12,7 +12,7 @@ use crate::{
     json::{self, Object, quoted},
     message::{
         MessageError, PartKinds, Role,
-        dialect::{Bound, CallId, Closes, Index, Space, ToolCall, cache_control},
+        dialect::{Bound, CallId, Closes, Index, KnownDigest, Space, ToolCall, cache_control},
     },
 };
 
@@ -197,6 +197,7 @@ impl<'a> Element<'a> {
         let server = ServerTools::of(&self.blocks);
         index.server_calls = server.calls().into();
         index.server_results = server.results().into();
+        index.digest = KnownDigest::Read(self.digest_of(&sent, index.may_have_cache_marks));
         index
     }
 
@@ -230,19 +231,27 @@ impl<'a> Element<'a> {
 
     /// Returns the digest of what the provider compares.
     pub(super) fn digest(&self) -> Digest {
-        let rest = self.object.without("content");
-        let mut digest = digest_of(&rest, 1);
-        let sent = self.sent();
+        self.digest_of(&self.sent(), cache_control::may_have_some(self.json))
+    }
+
+    fn digest_of(&self, sent: &Sent<'_, '_>, may_have_marks: bool) -> Digest {
+        let marked = usize::from(may_have_marks);
+        let mut digest = Digest::default();
+
+        let members = self.object.members().iter();
+        for member in members.filter(|member| !matches!(&*member.name, "content" | cache_control::NAME)) {
+            digest = digest.then(Digest::of(self.json[self.object.place(member)].as_bytes()));
+        }
 
         if matches!(self.speaker, Speaker::Unknown(_)) {
             digest = digest.then(digest_of(self.object.get("content").unwrap_or_default(), 0));
         } else if sent.changes_before_thinking {
             for block in &self.blocks {
-                digest = digest.then(digest_of(block.json, block.levels()));
+                digest = digest.then(digest_of(block.json, marked * block.levels()));
             }
         } else {
             for sent in &sent.blocks {
-                digest = digest.then(digest_of(&sent.json, sent.block.levels()));
+                digest = digest.then(digest_of(&sent.json, marked * sent.block.levels()));
             }
         }
 
@@ -252,6 +261,9 @@ impl<'a> Element<'a> {
 
 /// Returns the digest of JSON without the marks for the cache at its first `levels` levels.
 fn digest_of(json: &str, levels: usize) -> Digest {
+    if levels == 0 {
+        return Digest::of(json.as_bytes());
+    }
     Digest::of(cache_control::without(json, levels).as_bytes())
 }
 

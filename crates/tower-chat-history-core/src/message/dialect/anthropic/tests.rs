@@ -71,7 +71,7 @@ fn parts(message: &Message) -> Vec<String> {
 fn assert_sent(message: &Message, expected: &Value) {
     assert_eq!(content(&message.sendable()), *expected, "{}", message.json());
     assert_eq!(message.index().is_rewritten, content(message) != *expected, "{}", message.json());
-    assert!(!message.is_blank_reply(), "{}", message.json());
+    assert!(!message.is_blank(), "{}", message.json());
     assert_eq!(message.sendable().bound(), message.bound());
 }
 
@@ -171,7 +171,7 @@ fn thinking_does_not_end_a_reply() {
     assert_sent(&reply(&json!([thinking(), text("a"), thinking()])), &json!([thinking(), text("a")]));
     assert_sent(&reply(&json!([thinking(), call("x"), text(""), redacted()])), &json!([thinking(), call("x")]));
     let alone = reply(&json!([thinking(), redacted()]));
-    assert!(alone.is_blank_reply() && alone.bound() == Bound::NONE);
+    assert!(alone.is_blank() && alone.bound() == Bound::NONE);
 }
 
 #[test]
@@ -212,12 +212,12 @@ fn empty_texts_are_not_sent() {
     assert_sent(&reply(&json!([thinking(), text("\n\n"), call("x")])), &json!([thinking(), call("x")]));
     for nothing in [json!(""), json!(" "), json!([]), json!([text("")]), json!([text(" \n"), text("")]), json!(null)] {
         let (asked, made) = (user(&nothing), reply(&nothing));
-        assert!(asked.is_blank_reply() && made.is_blank_reply(), "{nothing}");
+        assert!(asked.is_blank() && made.is_blank(), "{nothing}");
         assert!(!asked.index().is_rewritten && !made.index().is_rewritten, "{nothing}");
     }
     let settings = message(&json!({"role": "system", "content": [], "output_config": {"effort": "low"}}));
-    assert!(!settings.is_blank_reply() && !settings.index().is_rewritten);
-    assert!(message(&json!({"role": "system", "content": []})).is_blank_reply());
+    assert!(!settings.is_blank() && !settings.index().is_rewritten);
+    assert!(message(&json!({"role": "system", "content": []})).is_blank());
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn calls_without_an_id_and_results_without_a_call_are_not_sent() {
     }
     let orphan = json!({"type": "tool_result", "content": "1"});
     assert_sent(&user(&json!([result("x"), orphan, text("a")])), &json!([result("x"), text("a")]));
-    assert!(user(&json!([orphan])).is_blank_reply());
+    assert!(user(&json!([orphan])).is_blank());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::{
         MessageError, PartKinds, Role,
         dialect::{
             Bound, CallId, Closes, Index, Space, ToolCall,
-            index::{ChatFields, ContentPlace},
+            index::{ChatFields, ContentPlace, KnownDigest},
         },
     },
 };
@@ -72,7 +72,16 @@ fn parse_any(json: &str) -> Result<Index, MessageError> {
             has_reasoning,
         },
         opens,
+        digest: if has_only_texts(&fields) { KnownDigest::OfJson } else { KnownDigest::Unknown },
         ..Index::new(role)
+    })
+}
+
+/// Returns `true` if a message has nothing but texts, as the usual ones do. It has no mark for the cache then.
+fn has_only_texts(fields: &Object<'_>) -> bool {
+    fields.members().iter().all(|member| {
+        let is_usual = matches!(&*member.name, "role" | "content" | "tool_call_id");
+        is_usual && is_string(member.value.get())
     })
 }
 
@@ -101,7 +110,8 @@ pub(crate) fn tool_index(call_id: &str, json: &str) -> Index {
     let start = r#"{"role":"tool","tool_call_id":,"content":"#.len() + call_id_len;
     let chat = ChatFields { content: Some(last_content(json, start)), ..ChatFields::default() };
     let answers = Box::new([CallId::new(Space::DEFAULT, call_id)]);
-    Index { answers, part_kinds: Some(PartKinds::default()), chat, ..Index::new(Role::Tool) }
+    let part_kinds = Some(PartKinds::default());
+    Index { answers, part_kinds, chat, digest: KnownDigest::OfJson, ..Index::new(Role::Tool) }
 }
 
 pub(super) fn closes(role: &Role, is_blank: bool) -> Closes {
@@ -215,7 +225,8 @@ fn index_of_text(role: Role, content: ContentPlace) -> Index {
     let is_blank = role == Role::Assistant && content.range.len() == r#""""#.len();
     let chat = ChatFields { content: Some(content), ..ChatFields::default() };
     let part_kinds = Some(PartKinds::default());
-    Index { closes: closes(&role, is_blank), is_blank, part_kinds, chat, ..Index::new(role) }
+    let digest = KnownDigest::OfJson;
+    Index { closes: closes(&role, is_blank), is_blank, part_kinds, chat, digest, ..Index::new(role) }
 }
 
 /// Returns the length of the JSON string that begins before this text, up to its closing quote. Returns `None` if the

@@ -165,7 +165,7 @@ fn unbound(message: &Message) -> Option<String> {
         fields.insert("tool_calls".to_owned(), Cow::Owned(calls));
     }
     let message = Message::from_serialize(&fields).ok()?;
-    (!message.is_blank_reply()).then(|| message.json().to_owned())
+    (!message.is_blank()).then(|| message.json().to_owned())
 }
 
 /// Returns a list of calls without their signatures. Entries that are not objects stay as they are.

@@ -99,7 +99,7 @@ fn a_call_that_no_output_can_name_is_not_sent() {
         r#"{"type":"custom_tool_call","call_id":"","name":"f","input":""}"#,
         r#"{"type":"shell_call","call_id":5,"action":{}}"#,
     ] {
-        assert!(item(json).is_blank_reply() && item(json).tool_calls().is_empty(), "{json}");
+        assert!(item(json).is_blank() && item(json).tool_calls().is_empty(), "{json}");
     }
     assert!(item(r#"{"type":"function_call_output","output":"r"}"#).answers().is_empty());
 }
@@ -144,9 +144,9 @@ fn a_message_with_its_phase_is_sent_as_it_is_to_its_origin_and_without_its_id_to
 fn an_empty_reply_is_sent_only_to_the_origin_that_made_it() {
     for content in ["[]", "\"\"", "null", r#"[{"type":"output_text","text":""}]"#] {
         let made = item(&format!(r#"{{"id":"msg_1","type":"message","role":"assistant","content":{content}}}"#));
-        assert!(!made.is_blank_reply() && made.unbound().is_none(), "{content}");
-        assert!(item(&format!(r#"{{"role":"assistant","content":{content}}}"#)).is_blank_reply(), "{content}");
-        assert!(!item(&format!(r#"{{"role":"user","content":{content}}}"#)).is_blank_reply(), "{content}");
+        assert!(!made.is_blank() && made.unbound().is_none(), "{content}");
+        assert!(item(&format!(r#"{{"role":"assistant","content":{content}}}"#)).is_blank(), "{content}");
+        assert!(!item(&format!(r#"{{"role":"user","content":{content}}}"#)).is_blank(), "{content}");
     }
 }
 
@@ -191,7 +191,7 @@ fn calls_that_the_provider_executed_open_nothing_and_belong_to_their_origin() {
     ] {
         let call = item(json);
         assert_eq!((call.role(), call.index().closes), (&Role::Assistant, Closes::AfterResult), "{json}");
-        assert!(call.tool_calls().is_empty() && call.answers().is_empty() && !call.is_blank_reply(), "{json}");
+        assert!(call.tool_calls().is_empty() && call.answers().is_empty() && !call.is_blank(), "{json}");
         assert_eq!((call.bound(), call.unbound()), (Bound::TO_ORIGIN, None), "{json}");
     }
 }
@@ -206,7 +206,7 @@ fn compactions_stand_for_everything_before_them() {
     }
     assert!(!item(r#"{"type":"compaction"}"#).index().restarts, "it has no content");
     let trigger = item(r#"{"type":"compaction_trigger"}"#);
-    assert!(trigger.is_blank_reply() && !trigger.index().restarts && trigger.index().closes == Closes::Never);
+    assert!(trigger.is_blank() && !trigger.index().restarts && trigger.index().closes == Closes::Never);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::message::{
 
 /// Returns the statements of a message, as far as its parts show them.
 pub(in crate::message::dialect) fn of_parts<'m>(message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'m>> {
-    if message.is_blank_reply() {
+    if message.is_blank() {
         return Vec::new();
     }
     match message.role() {

@@ -1,4 +1,8 @@
 //! The context windows of models.
+//!
+//! # Decisions
+//!
+//! - **Unknown models have no limit**, and the report says so. A guess would trim prompts that fit.
 
 mod table;
 

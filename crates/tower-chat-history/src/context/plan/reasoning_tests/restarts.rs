@@ -77,7 +77,7 @@ fn a_prompt_that_begins_with_a_compaction_has_no_summary_and_lacks_its_question(
     world.step(&Step::Ask(vec![Reply::Compaction, Reply::Text])).unwrap();
     let (plan, _) = world.plan(&[user("and?")]).unwrap();
     assert_eq!(plan.summary_tokens, 0);
-    assert_eq!((plan.fit.sent_from, plan.fit.recallable_before), (Seq::new(4), Seq::new(5)));
+    assert_eq!((plan.fit.sent.first(), plan.fit.recallable_before), (Some(&Seq::new(4)), Seq::new(5)));
 }
 
 #[test]

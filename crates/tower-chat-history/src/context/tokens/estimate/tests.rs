@@ -3,8 +3,11 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use tower_chat_history_core::{AnthropicMessages, Message};
 
-use super::{media::tests::png, *};
-use crate::context::tokens::{AUDIO, FILE, IMAGE_HIGH_DETAIL, IMAGE_LOW_DETAIL, RequestTokens};
+use super::*;
+use crate::context::tokens::{
+    AUDIO, DocumentCost, FILE, IMAGE_HIGH_DETAIL, IMAGE_LOW_DETAIL, ImageCost, MediaCost, RequestTokens,
+    costs::tests::png,
+};
 
 fn all() -> [Estimate; 9] {
     [
@@ -282,5 +285,81 @@ fn blocks_of_the_messages_api_have_the_costs_of_their_parts() {
             block(&preset, "assistant", found),
             text("one") + text("u") + 6_u32.div_ceil(preset.costs.sealed_bytes)
         );
+    }
+}
+
+#[test]
+fn models_are_found_by_name() {
+    for (expected, models) in [
+        (
+            "anthropic-estimate",
+            &[
+                "claude-opus-4-7",
+                "claude-opus-4.8",
+                "claude-opus-5-5",
+                "claude-sonnet-5",
+                "claude-haiku-5-5",
+                "anthropic/claude-fable-5.1",
+                "us.anthropic.claude-opus-4-7-v1:0",
+                "claude-latest",
+            ][..],
+        ),
+        (
+            "anthropic-older-estimate",
+            &[
+                "claude-opus-4",
+                "claude-opus-4@20250514",
+                "claude-opus-4-20250514",
+                "claude-opus-4-6",
+                "anthropic/claude-sonnet-4.5",
+                "claude-haiku-4-5-20251001",
+                "claude-3-5-sonnet-latest",
+                "arn:aws:bedrock:us-east-1:1:inference-profile/global.anthropic.claude-opus-4-6-v1",
+                "anthropic.claude-v2:1",
+                "claude-instant-1.2",
+            ],
+        ),
+        ("gemini-estimate", &["gemini-3-pro", "models/gemini-3.5-flash", "google/gemini-flash-latest"]),
+        ("gemini-older-estimate", &["gemini-2.5-pro", "models/gemini-2.0-flash", "gemma3", "gemma-3-27b-it"]),
+        ("deepseek-estimate", &["deepseek-chat", "deepseek-v4-pro", "deepseek/deepseek-r1:free", "deepseek-r1:7b"]),
+        (
+            "llama-estimate",
+            &[
+                "meta-llama/Llama-3.3-70B-Instruct",
+                "llama3.1:8b",
+                "meta.llama3-1-70b-instruct-v1:0",
+                "meta-llama/Meta-Llama-3-8B",
+                "deepseek-ai/DeepSeek-R1-Distill-Llama-70B",
+            ],
+        ),
+        (
+            "mistral-estimate",
+            &["mistral-large-latest", "mistral-nemo", "open-mixtral-8x7b", "mistralai/Devstral-Small-2507"],
+        ),
+        ("qwen-estimate", &["qwen3:0.6b", "Qwen/Qwen3-32B", "qwen-max", "qwq-plus", "deepseek-r1-distill-qwen-7b"]),
+    ] {
+        for model in models {
+            let name = Estimate::for_model(model).and_then(|estimate| estimate.name().cloned());
+            assert_eq!(name.as_deref(), Some(expected), "{model}");
+        }
+    }
+}
+
+#[test]
+fn other_models_have_no_preset() {
+    for model in [
+        "",
+        "gpt-4o",
+        "openai/gpt-5.6",
+        "o3",
+        "o4-mini",
+        "GPT-4o",
+        "gpt-oss:20b",
+        "grok-4",
+        "llama2:7b",
+        "my-claude-proxy",
+        "/",
+    ] {
+        assert!(Estimate::for_model(model).is_none(), "{model}");
     }
 }

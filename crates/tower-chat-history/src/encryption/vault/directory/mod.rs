@@ -1,16 +1,36 @@
 //! A vault in a directory.
 
-mod files;
-mod smallest;
-mod worker;
+#[cfg(test)]
+mod tests;
 
-use std::path::PathBuf;
+use std::{
+    collections::BTreeSet,
+    fs::{self, File, TryLockError},
+    io::{self, ErrorKind, Write as _},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 
-use self::{files::Files, worker::Worker};
-use super::{DataKey, EntryId, Vault};
+use super::{DataKey, Entry, EntryId, Vault, worker::Worker};
 use crate::encryption::key::{KeyError, KeyId};
+
+/// The file that a writer locks. Readers do not lock it, because entries are replaced whole.
+const LOCK: &str = "lock";
+
+/// The file that is written, and then renamed.
+const NEW: &str = "new";
+
+/// The end of the name of an entry's file.
+const ENDING: &str = ".json";
+
+/// The time for which a call waits for the lock. A writer has it for milliseconds.
+const LOCK_LIMIT: Duration = Duration::from_secs(5);
+
+/// The time between two attempts to get the lock.
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// A vault in a directory: one file for each prefix, with the keys as JSON.
 ///
@@ -40,8 +60,9 @@ impl DirectoryVault {
     /// Returns an error if the directory cannot be created or written, or if the threads cannot be started.
     pub fn open(directory: impl Into<PathBuf>) -> Result<Self, KeyError> {
         let files = Files::open(directory.into())?;
-        let start = |name| Worker::start(name).map_err(KeyError::unavailable);
-        Ok(Self { files, reader: start("chat-history-vault-read")?, writer: start("chat-history-vault-write")? })
+        let reader = Worker::start("chat-history-vault-read")?;
+        let writer = Worker::start("chat-history-vault-write")?;
+        Ok(Self { files, reader, writer })
     }
 
     /// Calls a function that blocks, on one of the threads.
@@ -68,12 +89,15 @@ impl Vault for DirectoryVault {
     }
 
     async fn add_if(&self, of: &EntryId, current: Option<KeyId>, key: &DataKey) -> Result<bool, KeyError> {
-        let (of, key) = (*of, key.clone());
+        let of = *of;
+        let key = key.clone();
         self.run(&self.writer, move |files| files.change(&of, |entry| entry.add_if(current, &key))).await
     }
 
     async fn replace(&self, of: &EntryId, from: &DataKey, to: &DataKey) -> Result<bool, KeyError> {
-        let (of, from, to) = (*of, from.clone(), to.clone());
+        let of = *of;
+        let from = from.clone();
+        let to = to.clone();
         self.run(&self.writer, move |files| files.change(&of, |entry| entry.replace(&from, &to))).await
     }
 
@@ -83,33 +107,152 @@ impl Vault for DirectoryVault {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::{pin::pin, time::Duration};
+/// The directory of a vault. All functions block.
+#[derive(Clone, Debug)]
+struct Files {
+    directory: PathBuf,
+    lock_limit: Duration,
+    /// Makes renames and removals in the directory durable.
+    sync: fn(&Path) -> io::Result<()>,
+}
 
-    use futures_util::FutureExt as _;
+impl Files {
+    /// Opens the directory. If it does not exist, it is created, and on Unix only its owner can read it.
+    fn open(directory: PathBuf) -> Result<Self, KeyError> {
+        let files = Self { directory, lock_limit: LOCK_LIMIT, sync };
+        create(&files.directory).map_err(KeyError::failed)?;
+        let _lock = files.lock()?;
+        files.remove_unfinished().map_err(KeyError::failed)?;
+        Ok(files)
+    }
 
-    use super::*;
-    use crate::encryption::master::Wrapped;
+    fn path(&self, of: &EntryId) -> PathBuf {
+        self.directory.join(format!("{of}{ENDING}"))
+    }
 
-    #[tokio::test]
-    async fn a_read_waits_neither_for_a_change_that_waits_for_the_lock_nor_for_a_listing() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut vault = DirectoryVault::open(directory.path()).unwrap();
-        // This thread may be stalled while it has the lock.
-        vault.files.lock_limit = Duration::from_secs(120);
-        let (of, key) =
-            (EntryId::from_bytes([1; 32]), DataKey::new(KeyId::from_bytes([1; 8]), Wrapped::new("m", vec![1])));
-        let lock = vault.files.lock().unwrap();
-        let mut change = pin!(vault.add_if(&of, None, &key));
-        assert!(change.as_mut().now_or_never().is_none());
-        let mut listing = pin!(vault.list(None, 10));
-        assert!(listing.as_mut().now_or_never().is_none());
-        assert_eq!(vault.read(&of).await.unwrap(), []);
-        assert!(listing.as_mut().now_or_never().is_none(), "it is not on the thread of reads");
-        drop(lock);
-        assert!(change.await.unwrap());
-        assert_eq!(listing.await.unwrap(), [of]);
-        assert_eq!(vault.read(&of).await.unwrap(), std::slice::from_ref(&key));
+    /// Reads an entry, and makes sure that it is durable. Another call may have renamed its file just now, or may have
+    /// failed after the rename. A key that could still be lost must not seal anything.
+    fn read(&self, of: &EntryId) -> Result<Entry, KeyError> {
+        match fs::read(self.path(of)) {
+            Ok(json) => {
+                (self.sync)(&self.directory).map_err(KeyError::unavailable)?;
+                Entry::decode(&json)
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Entry::default()),
+            Err(error) => Err(KeyError::unavailable(error)),
+        }
+    }
+
+    /// Changes an entry while it has the lock. The entry is written if `change` returns `true`.
+    fn change(&self, of: &EntryId, change: impl FnOnce(&mut Entry) -> bool) -> Result<bool, KeyError> {
+        let _lock = self.lock()?;
+        let mut entry = self.read(of)?;
+        if !change(&mut entry) {
+            return Ok(false);
+        }
+        self.write(of, &entry.encode()?).map_err(KeyError::unavailable)?;
+        Ok(true)
+    }
+
+    /// Removes an entry. Returns `false` if there was none.
+    fn destroy(&self, of: &EntryId) -> Result<bool, KeyError> {
+        let _lock = self.lock()?;
+        self.remove_unfinished().map_err(KeyError::unavailable)?;
+        let removed = match fs::remove_file(self.path(of)) {
+            Ok(()) => true,
+            // An earlier call may have removed the file, and failed before the removal was durable.
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            Err(error) => return Err(KeyError::unavailable(error)),
+        };
+        (self.sync)(&self.directory).map_err(KeyError::unavailable)?;
+        Ok(removed)
+    }
+
+    /// Returns the names of the first entries after one of them, in their order. It reads the names of all files, and
+    /// keeps no more of them in memory than it returns.
+    fn list(&self, after: Option<EntryId>, limit: usize) -> Result<Vec<EntryId>, KeyError> {
+        let mut found = Smallest::new(limit);
+        for file in fs::read_dir(&self.directory).map_err(KeyError::unavailable)? {
+            let name = file.map_err(KeyError::unavailable)?.file_name();
+            let id = name.to_str().and_then(|name| name.strip_suffix(ENDING)).and_then(EntryId::from_hex);
+            if let Some(id) = id.filter(|id| after.is_none_or(|after| *id > after)) {
+                found.add(id);
+            }
+        }
+        Ok(found.into_sorted())
+    }
+
+    /// Waits for the lock of the directory. Dropping the file releases it.
+    fn lock(&self) -> Result<File, KeyError> {
+        let file = File::options().create(true).append(true).open(self.directory.join(LOCK));
+        let file = file.map_err(KeyError::unavailable)?;
+
+        let began = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if began.elapsed() < self.lock_limit => thread::sleep(LOCK_PAUSE),
+                Err(error) => return Err(KeyError::unavailable(error)),
+            }
+        }
+    }
+
+    /// Writes a file whole. Only the holder of the lock calls this, so one temporary name is enough.
+    fn write(&self, of: &EntryId, content: &[u8]) -> io::Result<()> {
+        let temporary = self.directory.join(NEW);
+        let mut file = File::create(&temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&temporary, self.path(of))?;
+        (self.sync)(&self.directory)
+    }
+
+    /// Removes a file that was not renamed because of a crash. It may have keys of any prefix. Only the holder of the
+    /// lock calls this.
+    fn remove_unfinished(&self) -> io::Result<()> {
+        match fs::remove_file(self.directory.join(NEW)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn create(directory: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}
+
+/// Makes renames and removals in the directory durable. Windows has no such call for directories.
+fn sync(directory: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
+}
+
+/// The smallest names of those that were added, up to a limit. The others are forgotten at once, so the memory does not
+/// grow with the number of names.
+struct Smallest {
+    limit: usize,
+    names: BTreeSet<EntryId>,
+}
+
+impl Smallest {
+    const fn new(limit: usize) -> Self {
+        Self { limit, names: BTreeSet::new() }
+    }
+
+    fn add(&mut self, name: EntryId) {
+        let is_full = self.names.len() == self.limit;
+        if is_full && self.names.last().is_none_or(|last| name >= *last) {
+            return;
+        }
+        if self.names.insert(name) && is_full {
+            self.names.pop_last();
+        }
+    }
+
+    fn into_sorted(self) -> Vec<EntryId> {
+        self.names.into_iter().collect()
     }
 }

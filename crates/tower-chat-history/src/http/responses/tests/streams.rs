@@ -9,7 +9,10 @@ use super::super::ResponsesWire;
 use crate::{
     adapt::{Flow, FoldReply as _},
     call::Reply,
-    http::{fold::SseFold, sse::Event, wire::Wire as _},
+    http::{
+        sse::{Event, SseFold},
+        wire::Wire as _,
+    },
     report::ResponseShape,
 };
 

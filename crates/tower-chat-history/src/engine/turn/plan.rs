@@ -1,0 +1,186 @@
+//! Planning a call: counting its prompt, and deciding which messages are sent and stored.
+
+use tower_chat_history_core::{CompactionVersion, Cut, Epoch, Expect, Message, Revision, Seq};
+use tracing::Instrument as _;
+
+use super::{
+    super::{count::fit_budget, recall::RecallResult},
+    call::Call,
+    history::LoadedHistory,
+};
+use crate::{
+    context::{
+        budget::{CallLimits, Correction, WindowSource},
+        plan::{self, CallBudget, Plan, PlanInput, TranscriptError},
+    },
+    error::HistoryError,
+    policy::OnConflict,
+    report::{HistoryStatus, TranslationReport, TurnTokens},
+    telemetry::{PromptSizes, TrimStep},
+};
+
+/// A call whose prompt and append are planned, with the facts about its history that its append and its report need.
+/// The loaded exchanges can then be dropped.
+pub(super) struct PlannedTurn {
+    pub(super) plan: Plan,
+    /// The sizes for the report. Here, the size of the summary is that of the summary in the prompt. In the plan's
+    /// budget, it is the number of tokens that are reserved for a summary.
+    pub(super) tokens: Option<TurnTokens>,
+    /// The source of the context window.
+    pub(super) context_window: WindowSource,
+    /// The messages that are shown again before the input.
+    pub(super) recall: Option<RecallResult>,
+    pub(super) status: HistoryStatus,
+    /// The number of messages that were loaded.
+    pub(super) messages: usize,
+    pub(super) is_truncated: bool,
+    /// True if summary and window contain less than the whole conversation.
+    pub(super) is_abridged: bool,
+    /// True if some exchanges have left the window and no summary covers them.
+    pub(super) has_gap: bool,
+    /// The number of turns, including the current one. It is only counted if the engine makes summaries.
+    pub(super) turns: Option<usize>,
+    pub(super) mismatch: Option<TranscriptError>,
+    pub(super) translation: Option<TranslationReport>,
+    /// The provider that is called, or that made the newest reply.
+    pub(super) provider: Option<String>,
+    /// The position of the log's next exchange, if the log could be loaded.
+    pub(super) next: Option<Seq>,
+    /// The revision of the log that was loaded.
+    pub(super) revision: Option<Revision>,
+    pub(super) expect: Expect,
+    /// The epoch after which the conversation must not have been erased.
+    pub(super) since: Option<Epoch>,
+    /// The version of the compaction that a new one replaces.
+    pub(super) compaction: CompactionVersion,
+    /// The cut that a new one replaces, if there is a new one.
+    pub(super) replaced: Option<Box<Cut>>,
+    /// True if the new cut has a summary of the whole window. Its window starts at the exchange of this call.
+    pub(super) has_pending_summary: bool,
+}
+
+/// Counts the prompt, and plans which messages are sent. The result is boxed, because it is moved several times until
+/// the turn has begun.
+pub(super) async fn plan(call: &Call, loaded: &LoadedHistory) -> Result<Box<PlannedTurn>, HistoryError> {
+    let step = TrimStep::of(&call.span, call.counting.counter_name().map(|name| &**name));
+    let planned = count_and_plan(call, loaded).instrument(step.span().clone()).await;
+    step.ended(planned.as_ref().map(|planned| PromptSizes {
+        tokens: planned.tokens.as_ref(),
+        messages: planned.plan.fit.window.len().saturating_add(call.input.len()),
+        evicted_messages: planned.plan.fit.evicted.messages,
+    }));
+    planned
+}
+
+async fn count_and_plan(call: &Call, loaded: &LoadedHistory) -> Result<Box<PlannedTurn>, HistoryError> {
+    let options = call.options();
+    let history = loaded.history();
+    let summary = match history.summary() {
+        Some(summary) => Some(call.summary_message(&summary.text)?),
+        None => None,
+    };
+
+    let (context_window, model) = options.context.budget.window(&call.request);
+    let limits = model.map(|model| options.context.budget.limits_in(model, &call.request));
+    // Without a budget, two rules still apply: watermarks in messages or turns, and the clearing of tool results.
+    let has_rules = options.context.watermarks.count_messages_or_turns() || options.context.clear_results.is_some();
+    let limits = limits.or_else(|| has_rules.then_some(CallLimits::NONE));
+
+    let mut budget = None;
+    let mut overcount = 0;
+    let mut summary_tokens = 0;
+    if let Some(limits) = limits {
+        // The window's messages are counted here too, so that the plan finds each count.
+        let window = history.messages().chain(&summary);
+        let mut parts = call.counting.prompt(&call.request, window, &call.input).await;
+
+        let correction = call.calibration_key().map_or(Correction::NONE, |key| {
+            let positions = history.cut().map(|cut| cut.positions).unwrap_or_default();
+            call.parts.calibration.correction(key, call.prompt_start(positions))
+        });
+        let (limits, overcounted) = options.context.budget.corrected(limits, correction);
+        overcount = overcounted;
+
+        // Room is reserved for the next summary. Otherwise a part of the window would have to be left out as soon as
+        // that summary is stored.
+        summary_tokens = summary.as_ref().map_or(0, |summary| call.counting.message(summary));
+        let room = match &options.summaries {
+            Some(summaries) => call.summary_frame()?.saturating_add(summaries.options.max_tokens.into()),
+            None => 0,
+        };
+        parts.summary = summary_tokens.max(room);
+        budget = Some(CallBudget { limits, parts });
+    }
+
+    let limit = budget.map(|budget| budget.limits.max_prompt(budget.limits.reserve));
+    let limit = limit.filter(|limit| *limit < u64::MAX);
+    let stores = loaded.window.is_some() && !loaded.is_pinned && !call.stores_nothing();
+    let cost = |message: &Message| call.counting.message(message);
+    let mut plan = plan::plan(&PlanInput {
+        history,
+        summary: summary.as_ref(),
+        summary_tokens,
+        input: &call.input,
+        instead: call.instead(),
+        limit: options.context.load_limit,
+        on_open_turn: options.policies.on_open_turn,
+        overcount,
+        recall_reserve: options.recall.as_ref().map(|recall| recall.reserve(limit)),
+        recalls_others: options.recall.as_ref().is_some_and(|recall| recall.covers_others(&call.conversation)),
+        conditions: call.conditions(),
+        budget: budget.map(|budget| fit_budget(budget, options, stores, &cost)),
+    })?;
+    if loaded.is_repaired && !call.stores_nothing() {
+        let mut repaired = loaded.stored_cut().unwrap_or_default();
+        repaired.encrypted_from = history.cut().map_or(Seq::FIRST, |cut| cut.encrypted_from);
+        plan.fit.cut.get_or_insert(repaired);
+    }
+
+    let window = loaded.window.as_ref();
+    // Tool results are stored even after a conflict, because their calls would otherwise stay open.
+    let rejects_others = options.policies.on_conflict == OnConflict::Reject && plan.continues.is_none();
+    Ok(Box::new(PlannedTurn {
+        tokens: plan.budget.map(|budget| tokens(budget, &plan)),
+        context_window,
+        recall: None,
+        status: loaded.status,
+        messages: loaded.messages,
+        is_truncated: window.is_some_and(|window| window.truncated),
+        is_abridged: history.is_abridged(),
+        has_gap: history.has_gap(),
+        turns: options.summaries.as_ref().map(|_| history.turns()),
+        mismatch: loaded.mismatch,
+        translation: loaded.translations.as_ref().and_then(|translations| translations.report(&plan.fit.sent)),
+        provider: call.provider(window),
+        next: history.next(),
+        revision: window.map(|window| window.revision),
+        expect: history.expect(rejects_others),
+        since: history.since(),
+        compaction: window.map(|window| window.version).unwrap_or_default(),
+        replaced: plan.fit.cut.as_ref().and_then(|_| loaded.stored_cut()).map(Box::new),
+        has_pending_summary: false,
+        plan,
+    }))
+}
+
+/// Returns the sizes for the report: those of the messages that are sent, without unused reserves.
+fn tokens(budget: CallBudget, plan: &Plan) -> TurnTokens {
+    let CallBudget { limits, parts: mut prompt } = budget;
+    prompt.window = plan.fit.tokens;
+    prompt.summary = plan.summary_tokens;
+    prompt.recalled = 0;
+    TurnTokens {
+        prompt,
+        limit: limits.max_prompt(limits.reserve).saturating_add(plan.raised_by),
+        reply_reserve: limits.reserve,
+        reply_limit: plan.fit.reply.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
+        evicted_messages: plan.fit.evicted.messages,
+        evicted_tokens: plan.fit.evicted.tokens,
+        trimming: plan.fit.trimming,
+        cached_prefix: None,
+        compacted: plan.fit.cut.is_some(),
+        for_this_call: plan.fit.for_this_call,
+        calibration: limits.factor(plan.raised_by),
+        reported: None,
+    }
+}
