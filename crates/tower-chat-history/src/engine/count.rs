@@ -203,18 +203,17 @@ pub(super) fn estimate(model: Option<&str>) -> Arc<dyn TokenCounter> {
 
 /// Returns the budget for fitting the window, with the rules of these options.
 pub(super) fn fit_budget<'a>(
-    budget: CallBudget,
+    call: CallBudget,
     options: &'a HistoryOptions,
     stores: bool,
     cost: &'a dyn Fn(&Message) -> u64,
 ) -> FitBudget<'a> {
     FitBudget {
-        limits: budget.limits,
+        call,
         watermarks: options.context.watermarks,
         clear: options.context.clear_results.as_ref(),
         trimmer: options.context.trimmer.as_deref(),
         stores,
-        parts: budget.parts,
         cost,
     }
 }

@@ -62,6 +62,17 @@ fn distance(before: Seq, now: Seq) -> u64 {
     now.get().saturating_sub(before.get())
 }
 
+/// The positions of a conversation's compaction, as a call sees them one after another.
+#[derive(Clone, Copy)]
+pub(super) struct Sighting {
+    /// Where the conversation was last seen before the call.
+    before: Option<CompactionPositions>,
+    /// Where the call found it.
+    loaded: Option<CompactionPositions>,
+    /// Where it is stored now. A summary that the call waited for has moved it.
+    pub(super) now: Option<CompactionPositions>,
+}
+
 /// The changes of the conversation's compaction that a call finds.
 pub(super) struct Changes {
     /// The changes since the conversation's previous turn in this engine.
@@ -79,20 +90,16 @@ impl Default for LastSeen {
 }
 
 impl LastSeen {
-    /// Returns the positions at which the conversation was last seen. Returns `None` if it is not remembered.
-    pub(super) fn get(&self, conversation: &ConversationId) -> Option<CompactionPositions> {
-        self.0.get(conversation)
+    /// Begins a sighting of a conversation that a call has loaded. It has no window if it does not exist, or could not
+    /// be loaded.
+    pub(super) fn sighting(&self, conversation: &ConversationId, window: Option<&LoadedWindow>) -> Sighting {
+        let loaded = window.map(CompactionPositions::of_window);
+        Sighting { before: self.0.get(conversation), loaded, now: loaded }
     }
 
-    /// Returns the changes of a compaction that a call found at `loaded`, and, if it has stored a summary, left at
-    /// `now`. Remembers these positions. `before` is where the conversation was last seen before the call.
-    pub(super) fn changes(
-        &self,
-        conversation: &ConversationId,
-        before: Option<CompactionPositions>,
-        loaded: Option<CompactionPositions>,
-        now: Option<CompactionPositions>,
-    ) -> Changes {
+    /// Returns the changes that a call has seen, and remembers the last positions.
+    pub(super) fn changes(&self, conversation: &ConversationId, seen: Sighting) -> Changes {
+        let Sighting { before, loaded, now } = seen;
         let since_last = loaded.zip(before).and_then(|(loaded, before)| loaded.since(before));
         let mut changes = Changes { since_last, window_start: Seq::FIRST, window_moved: false };
         if let Some(now) = now {

@@ -148,7 +148,6 @@ impl Engine {
         input: TurnInput,
         before_wait: &mut (dyn FnMut() + Send),
     ) -> impl Future<Output = Result<Turn, HistoryError>> + Send {
-        // Boxed, because a future has room for each argument of each function in it.
         turn::begin(&self.parts, Box::new(input), before_wait)
     }
 

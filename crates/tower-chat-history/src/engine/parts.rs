@@ -88,26 +88,36 @@ impl Parts {
         self.store.recorder()
     }
 
-    /// Waits for the conversation's earlier calls, if its calls are queued. Calls `before_wait` first if there are any.
-    /// Returns the permit of the queue, if there is one.
-    pub(super) async fn wait_for_calls(
+    /// Waits for the conversation's earlier calls, if its calls are queued, then for its pending saves, and until the
+    /// position of a repaired turn is stored. Calls `before_wait` before each of these waits. Returns the permit of the
+    /// queue, if there is one.
+    pub(super) async fn wait_for_earlier(
         &self,
         conversation: &ConversationId,
         turn: &Span,
         before_wait: &mut (dyn FnMut() + Send),
     ) -> Result<Option<QueuePermit>, HistoryError> {
-        let OnConflict::Serialize(limits) = self.options().policies.on_conflict else { return Ok(None) };
-        match self.queues.enter(conversation, limits) {
-            Ok(Place::First(permit)) => Ok(Some(permit)),
-            Ok(Place::Behind(place)) => {
-                before_wait();
-                Box::pin(self.wait_in_queue(place, limits, turn)).await.map(Some)
-            }
-            Err(full) => {
-                telemetry::fail(&telemetry::wait(turn, WaitFor::Queue), full.kind());
-                Err(full)
-            }
+        let mut permit = None;
+        if let OnConflict::Serialize(limits) = self.options().policies.on_conflict {
+            permit = Some(match self.queues.enter(conversation, limits) {
+                Ok(Place::First(permit)) => permit,
+                Ok(Place::Behind(place)) => {
+                    before_wait();
+                    Box::pin(self.wait_in_queue(place, limits, turn)).await?
+                }
+                Err(full) => {
+                    telemetry::fail(&telemetry::wait(turn, WaitFor::Queue), full.kind());
+                    return Err(full);
+                }
+            });
         }
+
+        if self.in_flight.has(conversation) || self.repairs.has(conversation) {
+            before_wait();
+            let saved = Box::pin(self.all_stored(conversation));
+            saved.instrument(telemetry::wait(turn, WaitFor::Saves)).await;
+        }
+        Ok(permit)
     }
 
     /// Waits for the earlier calls. The earlier call may be a stream that is complete but no longer polled. It holds
@@ -125,21 +135,6 @@ impl Parts {
             telemetry::fail(&span, error.kind());
         }
         permit
-    }
-
-    /// Waits for the conversation's pending saves, and until the position of a repaired turn is stored. Calls
-    /// `before_wait` first if there is something to wait for.
-    pub(super) async fn wait_for_saves(
-        &self,
-        conversation: &ConversationId,
-        turn: &Span,
-        before_wait: &mut (dyn FnMut() + Send),
-    ) {
-        if self.in_flight.has(conversation) || self.repairs.has(conversation) {
-            before_wait();
-            let saved = Box::pin(self.all_stored(conversation));
-            saved.instrument(telemetry::wait(turn, WaitFor::Saves)).await;
-        }
     }
 
     async fn all_stored(&self, conversation: &ConversationId) {

@@ -116,7 +116,7 @@ impl RecallWorker {
     pub(super) async fn search(&self, search: Search<'_>) -> Option<RecallResult> {
         let Recallable { before, room } = search.plan.recallable?;
         let budget = search.plan.budget.filter(|_| room.is_some());
-        let limit = budget.map(|budget| budget.limits.max_prompt(budget.limits.reserve));
+        let limit = budget.map(|budget| budget.limit());
         let allowance = self.options.allowance(limit.filter(|limit| *limit < u64::MAX)).min(room.unwrap_or(u64::MAX));
         if allowance < LEAST_ALLOWANCE {
             return None;

@@ -109,8 +109,7 @@ pub(super) async fn store(parts: &Parts, results: ToolResults) -> Result<StoredR
         Place::First(permit) => permit,
         Place::Behind(place) => place.wait(RESULTS_QUEUE, &parts.in_flight).await?,
     };
-    let _permit = parts.wait_for_calls(&conversation, &within, &mut || {}).await?;
-    parts.wait_for_saves(&conversation, &within, &mut || {}).await;
+    let _permit = parts.wait_for_earlier(&conversation, &within, &mut || {}).await?;
 
     let store = &parts.store;
     for checks in 0..MAX_CHECKS {

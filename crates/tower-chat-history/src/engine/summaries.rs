@@ -489,8 +489,8 @@ fn unreadable(error: HistoryError, job: &Job, from: Seq) -> JobError {
 /// stored cut: its summary may not yet cover all exchanges before its window.
 fn next_cut(options: &HistoryOptions, window: &LoadedWindow, turn: &TurnEnd) -> Cut {
     let mut next = turn.budget;
-    next.parts.window = 0;
-    next.parts.input = 0;
+    next.sizes.window = 0;
+    next.sizes.input = 0;
     let cost = |message: &Message| turn.counting.message(message);
     let budget = fit_budget(next, options, true, &cost);
     let next = plan::next_cut(window, options.context.load_limit, &budget, &turn.origin);

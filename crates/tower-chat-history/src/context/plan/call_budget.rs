@@ -12,59 +12,64 @@ use crate::context::budget::{CallLimits, ClearResults, PromptTokens, Trimmer, Wa
 pub(crate) struct CallBudget {
     pub(crate) limits: CallLimits,
     /// The sizes, with the room that is reserved for a summary.
-    pub(crate) parts: PromptTokens,
+    pub(crate) sizes: PromptTokens,
 }
 
 impl CallBudget {
+    /// Returns the largest prompt that leaves the reply its whole reserve.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limits.max_prompt(self.limits.reserve)
+    }
+
+    /// Returns the size of a prompt with a window of this size.
+    pub(super) fn total(&self, window: Size) -> u64 {
+        self.sizes.total().saturating_add(window.tokens)
+    }
+
+    /// Returns the tokens that a prompt of this size leaves for the window, or `None` if the other parts alone are
+    /// larger.
+    pub(super) fn room(&self, prompt: u64) -> Option<u64> {
+        prompt.checked_sub(self.sizes.total())
+    }
+
     /// Returns the largest size of a summary that the head, tools, response format and input leave room for.
-    pub(crate) fn room_for_summary(self) -> u64 {
-        let rest = PromptTokens { summary: 0, window: 0, ..self.parts };
-        self.limits.max_prompt(self.limits.reserve).saturating_sub(rest.total())
+    pub(crate) fn room_for_summary(&self) -> u64 {
+        let rest = PromptTokens { summary: 0, window: 0, ..self.sizes };
+        self.limit().saturating_sub(rest.total())
+    }
+
+    /// Returns the tokens that a prompt with a window of this size leaves for recalled messages.
+    pub(super) fn room_for_recalled(&self, window: u64) -> u64 {
+        let others = self.sizes.total() - self.sizes.recalled;
+        self.limit().saturating_sub(window.saturating_add(others))
     }
 }
 
 /// The budget that a window has to fit, and the rules for making it fit.
 #[derive(Clone, Copy)]
 pub(crate) struct FitBudget<'a> {
-    pub(crate) limits: CallLimits,
+    pub(crate) call: CallBudget,
     pub(crate) watermarks: Watermarks,
     pub(crate) clear: Option<&'a ClearResults>,
     pub(crate) trimmer: Option<&'a dyn Trimmer>,
     /// True if compactions are stored. Otherwise there is no next call, and nothing is left out for its benefit.
     pub(crate) stores: bool,
-    /// The sizes of everything but the window, with the room that is reserved for a summary.
-    pub(crate) parts: PromptTokens,
     pub(crate) cost: &'a dyn Fn(&Message) -> u64,
 }
 
 impl FitBudget<'_> {
-    /// Returns the largest prompt that leaves the reply its whole reserve.
-    pub(super) fn limit(&self) -> u64 {
-        self.limits.max_prompt(self.limits.reserve)
-    }
-
-    /// Returns the size of a prompt with a window of this size.
-    pub(super) fn total(&self, window: Size) -> u64 {
-        self.parts.total().saturating_add(window.tokens)
-    }
-
-    /// Returns the tokens that a prompt of this size leaves for the window, or `None` if the other parts alone are
-    /// larger.
-    pub(super) fn room(&self, prompt: u64) -> Option<u64> {
-        prompt.checked_sub(self.parts.total())
-    }
-
-    /// Returns the tokens that a prompt with a window of this size leaves for recalled messages.
-    pub(super) fn room_for_recalled(&self, window: u64) -> u64 {
-        let others = self.parts.total() - self.parts.recalled;
-        self.limit().saturating_sub(window.saturating_add(others))
+    /// Returns the budget with these limits in place of its own.
+    pub(super) fn with_limits(mut self, limits: CallLimits) -> Self {
+        self.call.limits = limits;
+        self
     }
 
     /// Returns the largest window for which no compaction is due.
     pub(super) fn room_before_due(&self) -> Option<u64> {
+        let limit = self.call.limit();
         match self.watermarks.high {
-            Watermark::Percent(percent) => self.room(share(self.limit(), percent)),
-            _ => self.room(self.limit()),
+            Watermark::Percent(percent) => self.call.room(share(limit, percent)),
+            _ => self.call.room(limit),
         }
     }
 
@@ -91,7 +96,7 @@ pub(super) fn share(limit: u64, percent: u8) -> u64 {
 
 impl fmt::Debug for FitBudget<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FitBudget").field("limits", &self.limits).field("parts", &self.parts).finish_non_exhaustive()
+        f.debug_struct("FitBudget").field("call", &self.call).finish_non_exhaustive()
     }
 }
 

@@ -32,7 +32,7 @@ impl<'a> CutoffSearch<'a> {
 
     /// Returns the size of the prompt at these cutoffs.
     pub(super) fn total(&self, at: Cutoffs) -> u64 {
-        self.budget.total(self.sizes.kept(at))
+        self.budget.call.total(self.sizes.kept(at))
     }
 
     /// Returns `true` if a compaction is due.
@@ -59,30 +59,30 @@ impl<'a> CutoffSearch<'a> {
     /// call's input is large, messages are left out for this call only.
     pub(super) fn is_lasting(&self) -> bool {
         let base = self.log.base;
-        let window = self.budget.parts.fixed().saturating_add(self.sizes.kept(base).tokens);
+        let window = self.budget.call.sizes.fixed().saturating_add(self.sizes.kept(base).tokens);
         self.budget.stores && (self.has_too_many(base) || window > self.target_prompt())
     }
 
     /// Returns the size to which the reply has to shrink, if shrinking it is necessary, allowed and sufficient.
     pub(super) fn shrunk_reply(&self, at: Cutoffs) -> Option<u64> {
-        let limits = self.budget.limits;
+        let limits = self.budget.call.limits;
         let total = self.total(at);
         let fits = total <= limits.max_prompt(limits.least_reply?);
-        (fits && total > self.budget.limit()).then(|| limits.max_reply(total))
+        (fits && total > self.budget.call.limit()).then(|| limits.max_reply(total))
     }
 
     /// Returns the number of tokens that clearing has to free so that nothing else has to be left out.
     pub(super) fn tokens_to_clear(&self, lasting: bool) -> u64 {
         let kept = self.sizes.kept(self.log.base).tokens;
-        let for_this_call = kept.saturating_sub(self.budget.room(self.budget.limit()).unwrap_or_default());
+        let for_this_call = kept.saturating_sub(self.budget.call.room(self.budget.call.limit()).unwrap_or_default());
         if lasting { for_this_call.max(kept.saturating_sub(self.target())) } else { for_this_call }
     }
 
     /// Returns the size to which a compaction brings the prompt. It is at least the size of the fixed parts and half of
     /// the remaining limit.
     fn target_prompt(&self) -> u64 {
-        let limit = self.budget.limit();
-        let fixed = self.budget.parts.fixed();
+        let limit = self.budget.call.limit();
+        let fixed = self.budget.call.sizes.fixed();
         let percent = match self.budget.watermarks.low {
             Watermark::Percent(percent) => percent,
             Watermark::Messages(_) | Watermark::Turns(_) => DEFAULT_LOW_PERCENT,
@@ -94,16 +94,16 @@ impl<'a> CutoffSearch<'a> {
     /// limit and target is ignored, because it is not typical of the next calls.
     fn target(&self) -> u64 {
         let target = self.target_prompt();
-        let input = self.budget.parts.input;
-        let typical = if input <= self.budget.limit() - target { input } else { 0 };
-        target.saturating_sub(self.budget.parts.fixed()).saturating_sub(typical)
+        let input = self.budget.call.sizes.input;
+        let typical = if input <= self.budget.call.limit() - target { input } else { 0 };
+        target.saturating_sub(self.budget.call.sizes.fixed()).saturating_sub(typical)
     }
 
     /// Returns the cutoffs that are stored, and the cutoffs of the prompt. The prompt fits, unless no prompt does:
     /// then it is the smallest one.
     pub(super) fn positions(&self, lasting: bool) -> (Cutoffs, Cutoffs) {
         let stored = if lasting { self.stored() } else { self.log.base };
-        if self.total(stored) <= self.budget.limit() && !self.has_too_many(stored) {
+        if self.total(stored) <= self.budget.call.limit() && !self.has_too_many(stored) {
             return (stored, stored);
         }
         (stored, self.sent(stored).unwrap_or(self.log.most))
@@ -130,7 +130,7 @@ impl<'a> CutoffSearch<'a> {
         }
 
         // The last turn may be larger than the target, and still fit.
-        let room = self.budget.room(self.budget.limit());
+        let room = self.budget.call.room(self.budget.call.limit());
         room.and_then(|room| self.best(bounds, room, Watermark::Percent(100))).unwrap_or(last)
     }
 
@@ -140,15 +140,15 @@ impl<'a> CutoffSearch<'a> {
 
         // The rooms to try, in order.
         let mut rooms = Vec::with_capacity(3);
-        let within = self.budget.room(self.budget.limit());
+        let within = self.budget.call.room(self.budget.call.limit());
         if self.budget.stores && self.log.continues {
             // Within a turn, the next call resembles this one. Going down further than needed keeps its beginning the
             // same.
             rooms.extend(within.map(|room| room.min(self.target())));
         }
         rooms.extend(within);
-        if let Some(reply) = self.budget.limits.least_reply {
-            rooms.extend(self.budget.room(self.budget.limits.max_prompt(reply)));
+        if let Some(reply) = self.budget.call.limits.least_reply {
+            rooms.extend(self.budget.call.room(self.budget.call.limits.max_prompt(reply)));
         }
 
         // The required messages may exceed a watermark that counts messages or turns, but not the room.
@@ -185,10 +185,10 @@ impl<'a> CutoffSearch<'a> {
 
     /// Returns the error for a call whose prompt at these cutoffs does not fit and cannot be smaller.
     pub(super) fn does_not_fit_at(&self, at: Cutoffs) -> DoesNotFit {
-        let CallLimits { context, prompt, reserve, least_reply, .. } = self.budget.limits;
+        let CallLimits { context, prompt, reserve, least_reply, .. } = self.budget.call.limits;
         let reply_reserve = least_reply.unwrap_or(reserve);
         DoesNotFit {
-            parts: PromptTokens { window: self.sizes.kept(at).tokens, ..self.budget.parts },
+            parts: PromptTokens { window: self.sizes.kept(at).tokens, ..self.budget.call.sizes },
             context_window: context.min(prompt.saturating_add(reply_reserve)),
             reply_reserve,
             turn_is_bound: false,

@@ -18,7 +18,7 @@
 use tower_chat_history_core::{Cut, Message, Positions, Recorded, Seq};
 
 use super::{
-    call_budget::FitBudget,
+    call_budget::{CallBudget, FitBudget},
     clearing,
     cutoff_search::CutoffSearch,
     item::{Extent, Item},
@@ -104,7 +104,7 @@ pub(super) fn fit(mut window: WholeWindow<'_>, budget: &FitBudget<'_>) -> Result
     // A compaction that is due has to wait until a turn with bound reasoning ends.
     let binds_turn = reasoning::binds_turn(&items, &log);
     let is_due = budget.is_due(before, || log.turns(log.base.window));
-    if !is_due || binds_turn && budget.total(before) <= budget.limit() {
+    if !is_due || binds_turn && budget.call.total(before) <= budget.call.limit() {
         return Ok(account.fit(items, before, log.base, log.base));
     }
 
@@ -172,7 +172,7 @@ pub(super) fn fit(mut window: WholeWindow<'_>, budget: &FitBudget<'_>) -> Result
     let (stored, sent) = search.positions(lasting && trimmer.is_none());
 
     let mut reply = None;
-    if search.total(sent) > budget.limit() {
+    if search.total(sent) > budget.call.limit() {
         reply = Some(search.shrunk_reply(sent).ok_or_else(|| search.does_not_fit())?);
     }
     account.trimming.shrunk_reply = reply.is_some();
@@ -182,15 +182,25 @@ pub(super) fn fit(mut window: WholeWindow<'_>, budget: &FitBudget<'_>) -> Result
 }
 
 impl Fit {
+    /// Puts the summary first. Returns `false` if there is none, or if the prompt begins with a message that stands for
+    /// everything before it: it stands for the summary, too.
+    pub(super) fn begin_with(&mut self, summary: Option<&Message>) -> bool {
+        let summary = summary.filter(|_| !self.restarts);
+        if summary.is_none() {
+            self.sent_under.covers_to = Seq::FIRST;
+        }
+        self.window.splice(0..0, summary.cloned());
+        summary.is_some()
+    }
+
     /// Lets the reply shrink only as far as the prompt needs it without the tokens that are reserved for recalled
     /// messages.
-    pub(super) fn keep_reply(&mut self, budget: &FitBudget<'_>) {
-        if self.reply.is_none() || budget.parts.recalled == 0 {
+    pub(super) fn keep_reply(&mut self, CallBudget { limits, sizes }: CallBudget) {
+        if self.reply.is_none() || sizes.recalled == 0 {
             return;
         }
 
-        let limits = budget.limits;
-        let prompt = budget.parts.total().saturating_add(self.tokens).saturating_sub(budget.parts.recalled);
+        let prompt = sizes.total().saturating_add(self.tokens).saturating_sub(sizes.recalled);
         self.reply = (prompt > limits.max_prompt(limits.reserve)).then(|| limits.max_reply(prompt));
         self.trimming.shrunk_reply = self.reply.is_some();
         if self.trimming == (Trimming { reason: self.trimming.reason, ..Trimming::default() }) {

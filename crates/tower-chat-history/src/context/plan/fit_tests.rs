@@ -4,13 +4,15 @@ use proptest::prelude::*;
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{Cut, Cuts, Incarnation, LoadLimit, Message, Recorded, Revision, Seq, Window};
 
-use super::{Conditions, FitBudget, FitError, History, LoadedWindow, Plan, PlanInput, tests::plan_whole as plan};
+use super::{
+    CallBudget, FitBudget, FitError, LoadedWindow, Plan, PlanInput,
+    tests::{plan_input, plan_whole as plan},
+};
 use crate::context::{
     budget::{
         CallLimits, ClearResults, ContextBudget, Importance, KeepFirst, PromptTokens, TrimTurn, Trimmer, Watermark,
         Watermarks,
     },
-    plan::OnOpenTurn,
     request::RequestInfo,
     tokens::{ByteEstimate, TokenCounter},
     view::tests::{any_message, breaks_the_rules, calls},
@@ -171,24 +173,12 @@ impl Policy {
             Rule::Important => Some(&importance),
         };
         let cost = |message: &Message| self.cost.of(message);
-        let parts = PromptTokens { head: self.head, input: self.cost.total(input), ..PromptTokens::default() };
-        let (limits, watermarks, clear) = (self.limits, self.watermarks, self.clear.as_ref());
-        let budget = Some(FitBudget { limits, watermarks, clear, trimmer, stores, parts, cost: &cost });
-        let call = PlanInput {
-            history: History::Window(window),
-            summary: None,
-            summary_tokens: 0,
-            input,
-            instead: None,
-            limit,
-            on_open_turn: OnOpenTurn::Supersede,
-            recall_reserve,
-            recalls_others: false,
-            overcount: 0,
-            conditions: Conditions::unknown(),
-            budget,
-        };
-        if recall_reserve.is_some() { super::plan(&call) } else { plan(&call) }
+        let sizes = PromptTokens { head: self.head, input: self.cost.total(input), ..PromptTokens::default() };
+        let call = CallBudget { limits: self.limits, sizes };
+        let (watermarks, clear) = (self.watermarks, self.clear.as_ref());
+        let budget = Some(FitBudget { call, watermarks, clear, trimmer, stores, cost: &cost });
+        let call = PlanInput { limit, recall_reserve, budget, ..plan_input(window, input) };
+        if recall_reserve.is_some() { super::plan_prompt(&call) } else { plan(&call) }
     }
 }
 
@@ -301,9 +291,7 @@ proptest! {
                 let mut cut = Cut::window_from(start);
                 cut.rounds_start = rounds.max(start);
                 let window = window(&log, Some(&cut));
-                let call = PlanInput { history: History::Window(&window), summary: None, summary_tokens: 0, input: &input, instead: None, limit: LoadLimit::default(), on_open_turn: OnOpenTurn::Supersede, recall_reserve: None, recalls_others: false,
-            overcount: 0,
-            conditions: Conditions::unknown(), budget: None };
+                let call = plan_input(&window, &input);
                 let kept = policy.cost.total(&plan_of(&call).fit.window);
                 most = most.max(Some(kept).filter(|kept| *kept <= room));
             }

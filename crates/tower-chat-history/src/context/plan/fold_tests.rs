@@ -12,7 +12,7 @@ use super::{
     FitError, InputError, LoadedWindow,
     fold::{ABANDONED, Folded},
     item::{Extent, Item, Round},
-    plan,
+    plan_prompt,
     tests::plan_input,
 };
 use crate::context::request::RequestInfo;
@@ -157,7 +157,7 @@ fn a_paused_reply_of_which_nothing_is_sent_needs_an_input() {
         Arc::make_mut(&mut log.last_mut().unwrap().exchange).finish_reason = Some("pause_turn".into());
         let window = Window::new(Revision::new(Incarnation::random(), turns.len() as u64), None, log, false);
         let window = LoadedWindow::read(window).unwrap();
-        assert!(matches!(plan(&plan_input(&window, &[])), Err(FitError::Input(InputError::Empty))));
+        assert!(matches!(plan_prompt(&plan_input(&window, &[])), Err(FitError::Input(InputError::Empty))));
     }
 }
 

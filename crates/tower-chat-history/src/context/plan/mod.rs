@@ -1,6 +1,6 @@
 //! The plan of a call: the messages that are sent, as a pure function of the loaded history, the input and the policy.
 //!
-//! Begin with [`plan`]. It folds the log's window into [items](item), leaves out [reasoning] that is not valid any
+//! Begin with [`plan_prompt`]. It folds the log's window into [items](item), leaves out [reasoning] that is not valid any
 //! more, and makes the rest [fit] the budget.
 
 mod call_budget;
@@ -55,7 +55,7 @@ pub use self::{
     input::{InputError, OnOpenTurn},
     transcript::TranscriptError,
 };
-use crate::context::budget::{DoesNotFit, TrimReason};
+use crate::context::budget::{DoesNotFit, TrimReason, Trimming};
 
 /// A list that cannot be made to fit.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -123,30 +123,54 @@ pub(crate) struct PlanInput<'a> {
     pub(crate) budget: Option<FitBudget<'a>>,
 }
 
-/// Plans a call.
+impl<'a> PlanInput<'a> {
+    /// Returns the input of a call without a summary, a budget and recall, with the default policies.
+    pub(crate) fn new(history: History<'a>, input: &'a [Message]) -> Self {
+        Self {
+            history,
+            summary: None,
+            summary_tokens: 0,
+            input,
+            instead: None,
+            limit: LoadLimit::default(),
+            on_open_turn: OnOpenTurn::default(),
+            overcount: 0,
+            recall_reserve: None,
+            recalls_others: false,
+            conditions: Conditions::unknown(),
+            budget: None,
+        }
+    }
+}
+
+/// Plans the prompt of a call.
 ///
 /// Returns the first prompt that fits, with as much as possible of what the call [can do without](Extras).
 ///
 /// # Errors
 ///
 /// Returns an error if the input is not valid, or if the smallest prompt does not fit.
-pub(crate) fn plan(input: &PlanInput<'_>) -> Result<Plan, FitError> {
-    let Some(budget) = input.budget else { return plan_once(input, None, Extras::of(input)) };
+pub(crate) fn plan_prompt(input: &PlanInput<'_>) -> Result<Plan, FitError> {
+    let Some(budget) = input.budget else { return plan_with_extras(input, None, Extras::of(input)) };
+    let limits = budget.call.limits;
 
     // Overcounted tokens are those of the prompt's beginning. They raise the limits only if nothing is left out.
-    let (raised, raised_by) = budget.limits.raised(input.overcount);
+    let (raised, raised_by) = limits.raised(input.overcount);
     if raised_by > 0
-        && let Ok(plan) = plan_within(input, FitBudget { limits: raised, ..budget })
+        && let Ok(mut plan) = plan_within(input, budget.with_limits(raised))
         && plan.fit.trimming.reason.is_none()
     {
-        let budget = plan.budget.map(|within| CallBudget { limits: budget.limits, ..within });
-        return Ok(Plan { budget, raised_by, ..plan });
+        plan.raised_by = raised_by;
+        if let Some(budget) = &mut plan.budget {
+            budget.limits = limits;
+        }
+        return Ok(plan);
     }
 
     match plan_within(input, budget) {
         // If a wrong correction factor made all calls fail, no provider's report could ever correct it.
-        Err(FitError::DoesNotFit(_)) if budget.limits.ratio > 1.0 => {
-            plan_within(input, FitBudget { limits: budget.limits.as_counted(), ..budget })
+        Err(FitError::DoesNotFit(_)) if limits.ratio > 1.0 => {
+            plan_within(input, budget.with_limits(limits.as_counted()))
         }
         planned => planned,
     }
@@ -156,7 +180,7 @@ pub(crate) fn plan(input: &PlanInput<'_>) -> Result<Plan, FitError> {
 fn plan_within(input: &PlanInput<'_>, budget: FitBudget<'_>) -> Result<Plan, FitError> {
     let mut extras = Extras::of(input);
     loop {
-        let error = match plan_once(input, Some(budget), extras) {
+        let error = match plan_with_extras(input, Some(budget), extras) {
             Err(FitError::DoesNotFit(error)) => error,
             planned => return planned,
         };
@@ -205,15 +229,31 @@ impl<'a> Extras<'a> {
         Self {
             recall_reserve: input.recall_reserve,
             sends_recalled: true,
-            summary_room: input.budget.map_or(0, |budget| budget.parts.summary),
+            summary_room: input.budget.map_or(0, |budget| budget.call.sizes.summary),
             summary: input.summary,
             summary_tokens: input.summary_tokens,
+        }
+    }
+
+    /// Records which extras of the input the prompt does without.
+    fn record(self, input: &PlanInput<'_>, trimming: &mut Trimming) {
+        if !self.sends_recalled {
+            trimming.left_out_recalled = true;
+            trimming.reason.get_or_insert(TrimReason::Tokens);
+        }
+        if input.summary.is_some() && self.summary.is_none() {
+            trimming.left_out_summary = true;
+            trimming.reason.get_or_insert(TrimReason::Tokens);
         }
     }
 }
 
 /// Plans a call with these extras, and without fallbacks.
-fn plan_once(input: &PlanInput<'_>, budget: Option<FitBudget<'_>>, extras: Extras<'_>) -> Result<Plan, FitError> {
+fn plan_with_extras(
+    input: &PlanInput<'_>,
+    mut budget: Option<FitBudget<'_>>,
+    extras: Extras<'_>,
+) -> Result<Plan, FitError> {
     let history = input.history;
     let window = history.window();
 
@@ -234,18 +274,18 @@ fn plan_once(input: &PlanInput<'_>, budget: Option<FitBudget<'_>>, extras: Extra
     let superseded = if answers { 0 } else { folded.open().len() };
     let items = folded.into_items_before(exchanges, input.input, answers, input.conditions.request);
 
-    // Only an input that opens a turn gets recalled messages, so they are never between a call and its result.
+    // The room for a summary and for recalled messages. Only an input that opens a turn gets recalled messages, so they
+    // are never between a call and its result. Without the log, nothing is known about the conversation, not even if it
+    // exists.
     let recall_reserve = extras.recall_reserve.filter(|_| !answers);
-    // Without the log, nothing is known about the conversation, not even if it exists.
     let recalls_others = input.recalls_others && !matches!(history, History::Resent(_));
     let begins_within = window.is_some_and(|window| cut.window_start > window.revision.first());
-    let budget = budget.map(|mut budget| {
-        budget.parts.summary = extras.summary_room;
-        budget.parts.recalled = recall_reserve.filter(|_| begins_within || recalls_others).unwrap_or(0);
-        budget
-    });
+    if let Some(FitBudget { call, .. }) = &mut budget {
+        call.sizes.summary = extras.summary_room;
+        call.sizes.recalled = recall_reserve.filter(|_| begins_within || recalls_others).unwrap_or(0);
+    }
 
-    // The part of them that fits.
+    // The part of the items that fits, after the summary.
     let whole =
         WholeWindow { items, exchanges, cut: &cut, continues, summary: extras.summary, conditions: input.conditions };
     let mut fit = match &budget {
@@ -256,13 +296,7 @@ fn plan_once(input: &PlanInput<'_>, budget: Option<FitBudget<'_>>, extras: Extra
         let last = fit.sent.last().and_then(|seq| exchanges.iter().rfind(|recorded| recorded.seq == *seq));
         check_continued(last, continues)?;
     }
-
-    // A message that stands for everything before it stands for the summary, too.
-    let summary = extras.summary.filter(|_| !fit.restarts);
-    if summary.is_none() {
-        fit.sent_under.covers_to = Seq::FIRST;
-    }
-    fit.window.splice(0..0, summary.cloned());
+    let has_summary = fit.begin_with(extras.summary);
 
     // The cut to store with the exchange.
     fit.sent_under.recalled_from = fit.sent_under.recalled_from.max(positions.recalled_from);
@@ -272,22 +306,17 @@ fn plan_once(input: &PlanInput<'_>, budget: Option<FitBudget<'_>>, extras: Extra
     }
 
     // The account of what the prompt does without.
-    if let Some(budget) = &budget {
+    let budget = budget.map(|budget| budget.call);
+    if let Some(budget) = budget {
         fit.keep_reply(budget);
     }
-    if !extras.sends_recalled {
-        fit.trimming.left_out_recalled = true;
-        fit.trimming.reason.get_or_insert(TrimReason::Tokens);
-    }
-    if input.summary.is_some() && extras.summary.is_none() {
-        fit.trimming.left_out_summary = true;
-        fit.trimming.reason.get_or_insert(TrimReason::Tokens);
-    }
+    extras.record(input, &mut fit.trimming);
 
+    // The part of the log from which messages can be recalled.
     let lacks_messages = window.is_some_and(|window| fit.recallable_before > window.revision.first());
     let recallable = recall_reserve.filter(|_| recalls_others || lacks_messages).map(|_| Recallable {
         before: fit.recallable_before,
-        room: budget.as_ref().map(|budget| budget.room_for_recalled(fit.tokens)),
+        room: budget.map(|budget| budget.room_for_recalled(fit.tokens)),
     });
 
     Ok(Plan {
@@ -295,9 +324,9 @@ fn plan_once(input: &PlanInput<'_>, budget: Option<FitBudget<'_>>, extras: Extra
         // Positions in a list that the caller resent are not positions of the log.
         continues: continues.filter(|_| window.is_some()),
         superseded,
-        budget: budget.map(|budget| CallBudget { limits: budget.limits, parts: budget.parts }),
+        budget,
         raised_by: 0,
-        summary_tokens: summary.map_or(0, |_| extras.summary_tokens),
+        summary_tokens: if has_summary { extras.summary_tokens } else { 0 },
         recallable,
     })
 }

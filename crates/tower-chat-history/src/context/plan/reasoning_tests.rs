@@ -8,17 +8,17 @@ use proptest::prelude::*;
 use test_providers::signing::{Say, SigningDialect, SigningProvider};
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{
-    Cut, Cuts, Digest, Exchange, ExchangeId, Incarnation, LoadLimit, Message, OpenCalls, Origin, Positions,
-    PromptDigests, Recalled, Recorded, Revision, Role, Rounds, Seq, Space, Summary, Window,
+    Cut, Cuts, Digest, Exchange, ExchangeId, Incarnation, Message, OpenCalls, Origin, Positions, PromptDigests,
+    Recalled, Recorded, Revision, Role, Rounds, Seq, Space, Summary, Window,
 };
 
 use crate::context::{
     RequestInfo,
     budget::{CallLimits, PromptTokens, Watermark, Watermarks},
     plan::{
-        Conditions, FitBudget, FitError, History, LoadedWindow, OnOpenTurn, Plan, PlanInput, SentPrompt,
+        CallBudget, Conditions, FitBudget, FitError, History, LoadedWindow, Plan, PlanInput, SentPrompt,
         explain::{ExplainInput, NotKnown, explain},
-        pinned, plan, provenance,
+        pinned, plan_prompt, provenance,
     },
 };
 
@@ -158,31 +158,24 @@ impl World {
         let summary = summary.map(|summary| user(&summary.text));
         let cost = |message: &Message| message.bytes() as u64;
         let sum = |messages: &[Message]| messages.iter().map(cost).sum();
-        let parts = PromptTokens { input: sum(input), ..PromptTokens::default() };
         let (context, ratio) = (self.limit, 1.0);
+        let limits = CallLimits { context, prompt: context, reserve: 0, least_reply: None, ratio };
+        let sizes = PromptTokens { input: sum(input), ..PromptTokens::default() };
         let budget = FitBudget {
-            limits: CallLimits { context, prompt: context, reserve: 0, least_reply: None, ratio },
+            call: CallBudget { limits, sizes },
             watermarks: Watermarks::new(Watermark::Percent(90), Watermark::Percent(50)).unwrap(),
             clear: None,
             trimmer: None,
             stores: !is_pinned,
-            parts,
             cost: &cost,
         };
         let summary_tokens = summary.as_ref().map_or(0, cost);
-        let planned = plan(&PlanInput {
-            history: History::Window(&window),
+        let planned = plan_prompt(&PlanInput {
             summary: summary.as_ref(),
             summary_tokens,
-            input,
-            instead: None,
-            limit: LoadLimit::default(),
-            on_open_turn: OnOpenTurn::Supersede,
-            recall_reserve: None,
-            recalls_others: false,
-            overcount: 0,
             conditions: self.conditions(),
             budget: Some(budget),
+            ..PlanInput::new(History::Window(&window), input)
         });
         match planned {
             Ok(plan) => Some((plan, is_pinned)),

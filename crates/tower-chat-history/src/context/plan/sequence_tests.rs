@@ -202,8 +202,8 @@ impl Conversation {
         let sent = plan.fit.window.iter().map(|message| self.policy.cost(message)).sum::<u64>();
         prop_assert_eq!(sent, plan.fit.tokens);
         let budget = plan.budget.unwrap();
-        let rest = budget.parts.total() - budget.parts.recalled;
-        let limit = budget.limits.max_prompt(budget.limits.reserve);
+        let rest = budget.sizes.total() - budget.sizes.recalled;
+        let limit = budget.limit();
         prop_assert!(room == 0 || rest + plan.fit.tokens + room <= limit, "{} + {} + {} > {}", rest, sent, room, limit);
         let citations: Vec<Citation> = cited.map(|seq| Citation::new(Seq::new(seq), 0..1)).into_iter().collect();
         let sizes = (0..self.recall_reserve.unwrap_or_default()).rev();

@@ -1,13 +1,12 @@
 //! Calls that a provider executes itself, in plans.
 
 use tower_chat_history_core::{
-    AnthropicMessages, Cut, Cuts, Exchange, ExchangeId, Incarnation, LoadLimit, Message, Recorded, Revision, Seq,
-    Window,
+    AnthropicMessages, Cut, Cuts, Exchange, ExchangeId, Incarnation, Message, Recorded, Revision, Seq, Window,
 };
 
 use crate::context::{
     budget::{CallLimits, PromptTokens, Watermarks},
-    plan::{Conditions, FitBudget, FitError, History, InputError, LoadedWindow, OnOpenTurn, Plan, PlanInput, plan},
+    plan::{CallBudget, FitBudget, FitError, History, InputError, LoadedWindow, Plan, PlanInput, plan_prompt},
 };
 
 const USER: &str = r#"{"role":"user","content":"u"}"#;
@@ -43,20 +42,7 @@ fn window(log: Vec<Exchange>, cut: Cut) -> LoadedWindow {
 
 fn planned(window: &LoadedWindow, input: &[&str], budget: Option<FitBudget<'_>>) -> Result<Plan, FitError> {
     let input: Vec<Message> = input.iter().map(|json| message(json)).collect();
-    plan(&PlanInput {
-        history: History::Window(window),
-        summary: None,
-        summary_tokens: 0,
-        input: &input,
-        instead: None,
-        limit: LoadLimit::default(),
-        on_open_turn: OnOpenTurn::Supersede,
-        recall_reserve: None,
-        recalls_others: false,
-        overcount: 0,
-        conditions: Conditions::unknown(),
-        budget,
-    })
+    plan_prompt(&PlanInput { budget, ..PlanInput::new(History::Window(window), &input) })
 }
 
 /// Returns the messages of a prompt without its input.
@@ -123,9 +109,9 @@ fn a_reply_with_the_result_leaves_the_prompt_together_with_the_round_of_the_call
         ]
     };
     let cost = |_: &Message| 1;
-    let (limits, parts) = (CallLimits::NONE, PromptTokens::default());
+    let call = CallBudget { limits: CallLimits::NONE, sizes: PromptTokens::default() };
     let watermarks = Watermarks::default();
-    let budget = FitBudget { limits, watermarks, clear: None, trimmer: None, stores: true, parts, cost: &cost };
+    let budget = FitBudget { call, watermarks, clear: None, trimmer: None, stores: true, cost: &cost };
     for rounds_start in 0..4 {
         let mut cut = Cut::default();
         cut.rounds_start = Seq::new(rounds_start);

@@ -17,29 +17,15 @@ fn window(exchanges: Vec<Vec<Message>>, truncated: bool) -> LoadedWindow {
 
 /// Plans a call with everything that it could do without.
 pub(super) fn plan_whole(input: &PlanInput<'_>) -> Result<Plan, FitError> {
-    plan_once(input, input.budget, Extras::of(input))
+    plan_with_extras(input, input.budget, Extras::of(input))
 }
 
 pub(super) fn plan_input<'a>(window: &'a LoadedWindow, input: &'a [Message]) -> PlanInput<'a> {
-    let (limit, on_open_turn) = (LoadLimit::default(), OnOpenTurn::Supersede);
-    PlanInput {
-        history: History::Window(window),
-        summary: None,
-        summary_tokens: 0,
-        input,
-        instead: None,
-        limit,
-        on_open_turn,
-        recall_reserve: None,
-        recalls_others: false,
-        overcount: 0,
-        conditions: Conditions::unknown(),
-        budget: None,
-    }
+    PlanInput::new(History::Window(window), input)
 }
 
 fn planned(window: &LoadedWindow, input: &[Message]) -> Result<Plan, InputError> {
-    input_error(plan(&plan_input(window, input)))
+    input_error(plan_prompt(&plan_input(window, input)))
 }
 
 fn input_error(plan: Result<Plan, FitError>) -> Result<Plan, InputError> {
@@ -55,7 +41,7 @@ fn messages_of_others_are_recallable_if_the_history_is_known() {
     let resent = [log.exchanges[0].clone()];
     let recallable = |history, recalls_others| {
         let call = PlanInput { history, recall_reserve: Some(9), recalls_others, ..plan_input(&log, &input) };
-        input_error(plan(&call)).unwrap().recallable
+        input_error(plan_prompt(&call)).unwrap().recallable
     };
     let nothing_before = Some(Recallable { before: Seq::FIRST, room: None });
     for history in [History::Absent(Epoch::FIRST), History::Window(&log)] {
@@ -80,11 +66,12 @@ fn results_continue_a_round_that_a_summary_of_another_process_left_out() {
     cut.rounds_start = Seq::new(1);
     log.cuts = Some(Cuts::new(cut));
     let (input, cost) = ([Message::tool("x", "r")], |_: &Message| 10);
-    let parts = PromptTokens { input: 10, ..PromptTokens::default() };
-    let (limits, watermarks) = (CallLimits::NONE, Watermarks::default());
-    let budget = FitBudget { limits, watermarks, clear: None, trimmer: None, stores: true, parts, cost: &cost };
+    let sizes = PromptTokens { input: 10, ..PromptTokens::default() };
+    let call = CallBudget { limits: CallLimits::NONE, sizes };
+    let watermarks = Watermarks::default();
+    let budget = FitBudget { call, watermarks, clear: None, trimmer: None, stores: true, cost: &cost };
     for budget in [None, Some(budget)] {
-        let plan = input_error(plan(&PlanInput { budget, ..plan_input(&log, &input) })).unwrap();
+        let plan = input_error(plan_prompt(&PlanInput { budget, ..plan_input(&log, &input) })).unwrap();
         assert_eq!((plan.continues, plan.fit.window.len()), (Some(Seq::FIRST), 2));
     }
 }
@@ -114,7 +101,8 @@ fn results_that_do_not_answer_the_open_calls_are_refused() {
         assert_eq!(planned(&log, &input).unwrap_err(), error);
     }
     assert_eq!(
-        input_error(plan(&PlanInput { history: History::Absent(Epoch::FIRST), ..plan_input(&log, &[x]) })).unwrap_err(),
+        input_error(plan_prompt(&PlanInput { history: History::Absent(Epoch::FIRST), ..plan_input(&log, &[x]) }))
+            .unwrap_err(),
         unexpected(0, "x")
     );
 }
@@ -125,7 +113,7 @@ fn a_question_while_calls_are_open_supersedes_them_or_is_rejected() {
     let input = [Message::user("never mind")];
     let plan = planned(&log, &input).unwrap();
     assert_eq!((plan.continues, plan.superseded, plan.fit.window.len()), (None, 2, 4));
-    let rejected = super::plan(&PlanInput { on_open_turn: OnOpenTurn::Reject, ..plan_input(&log, &input) });
+    let rejected = plan_prompt(&PlanInput { on_open_turn: OnOpenTurn::Reject, ..plan_input(&log, &input) });
     assert_eq!(input_error(rejected).unwrap_err(), InputError::TurnOpen { calls: 2 });
 }
 
@@ -134,7 +122,7 @@ fn resent_messages_replace_a_history_that_could_not_be_loaded() {
     let (resent, input) = ([Message::user("u0"), calls(&["x"])], [Message::tool("x", "r")]);
     let log = window(vec![], false);
     let history = &Recorded::log(resent.to_vec());
-    let plan = plan(&PlanInput { history: History::Resent(history), ..plan_input(&log, &input) }).unwrap();
+    let plan = plan_prompt(&PlanInput { history: History::Resent(history), ..plan_input(&log, &input) }).unwrap();
     assert_eq!(plan.fit.window, resent);
 }
 
@@ -142,7 +130,7 @@ fn resent_messages_replace_a_history_that_could_not_be_loaded() {
 fn a_truncated_load_starts_at_three_quarters_of_its_limit() {
     let log = window(vec![vec![Message::user("u"), Message::assistant("a")]; 10], true);
     let limit = LoadLimit::new(20, 1 << 20).unwrap();
-    let plan = plan(&PlanInput { limit, ..plan_input(&log, &[Message::user("u")]) }).unwrap();
+    let plan = plan_prompt(&PlanInput { limit, ..plan_input(&log, &[Message::user("u")]) }).unwrap();
     assert_eq!(plan.fit.cut.unwrap().window_start, Seq::new(3));
     assert_eq!(plan.fit.window.len(), 14, "the prompt starts where the next load will start");
 }
@@ -173,28 +161,22 @@ fn planned_with_overcount(limit: u64, ratio: f64, overcount: u64) -> Result<(Pla
     let window = LoadedWindow::read(window).unwrap();
     let (summary, input) = (Message::system("s"), [Message::user("u")]);
     let cost = |_: &Message| 10;
-    let parts = PromptTokens { input: 10, summary: 50, ..PromptTokens::default() };
     let limits = CallLimits { context: limit, prompt: limit, reserve: 0, least_reply: None, ratio };
+    let sizes = PromptTokens { input: 10, summary: 50, ..PromptTokens::default() };
+    let call = CallBudget { limits, sizes };
     let full = Watermark::Percent(100);
     let watermarks = Watermarks { high: full, low: full };
-    let budget = FitBudget { limits, watermarks, clear: None, trimmer: None, stores: false, parts, cost: &cost };
+    let budget = FitBudget { call, watermarks, clear: None, trimmer: None, stores: false, cost: &cost };
     let input = PlanInput {
-        history: History::Window(&window),
         summary: Some(&summary),
         summary_tokens: 30,
-        input: &input,
-        instead: None,
-        limit: LoadLimit::default(),
-        on_open_turn: OnOpenTurn::Supersede,
         overcount,
-        recall_reserve: None,
-        recalls_others: false,
-        conditions: Conditions::unknown(),
         budget: Some(budget),
+        ..plan_input(&window, &input)
     };
-    match plan(&input) {
+    match plan_prompt(&input) {
         Ok(plan) => {
-            let room = plan.budget.map_or(0, |budget| budget.parts.summary);
+            let room = plan.budget.map_or(0, |budget| budget.sizes.summary);
             Ok((plan, room))
         }
         Err(FitError::DoesNotFit(error)) => Err(error.parts.total()),

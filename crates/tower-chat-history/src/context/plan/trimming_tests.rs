@@ -13,7 +13,10 @@ use tower_chat_history_core::{
 };
 use tower_chat_history_test::messages::MessagesProvider;
 
-use super::{Conditions, FitBudget, LoadedWindow, Plan, PlanInput, tests::plan_input, tests::plan_whole as plan};
+use super::{
+    CallBudget, Conditions, FitBudget, LoadedWindow, Plan, PlanInput,
+    tests::{plan_input, plan_whole as plan},
+};
 use crate::context::{
     budget::{CallLimits, KeepTurn, PromptTokens, TrimTurn, Trimmer, Watermarks},
     request::RequestInfo,
@@ -104,10 +107,11 @@ impl<'a> Calls<'a> {
         let input = std::slice::from_ref(&self.input);
         let of_log: u64 = self.log.iter().map(|recorded| tokens(&recorded.exchange.messages)).sum();
         let context = tokens(input) + of_log * percent / 100;
-        let parts = PromptTokens { input: tokens(input), ..PromptTokens::default() };
         let limits = CallLimits { context, prompt: context, reserve: 0, least_reply: None, ratio: 1.0 };
+        let sizes = PromptTokens { input: tokens(input), ..PromptTokens::default() };
+        let call = CallBudget { limits, sizes };
         let (watermarks, trimmer) = (Watermarks::default(), Some(trimmer));
-        let budget = FitBudget { limits, watermarks, clear: None, trimmer, stores: true, parts, cost: &cost };
+        let budget = FitBudget { call, watermarks, clear: None, trimmer, stores: true, cost: &cost };
         let mut cut = Cut::window_from(Seq::FIRST);
         cut.rounds_start = Seq::new(self.rounds_start);
         let window = Window::new(Revision::new(Incarnation::random(), 1), None, self.log.to_vec(), false);

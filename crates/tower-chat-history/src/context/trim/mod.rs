@@ -33,7 +33,7 @@ mod options;
 mod partial;
 mod scan;
 
-use tower_chat_history_core::{LoadLimit, Message, Recorded};
+use tower_chat_history_core::{Message, Recorded};
 
 pub use self::options::{First, Last, Speaker, Trim};
 use self::{
@@ -44,7 +44,7 @@ use self::{
 pub use crate::context::plan::FitError;
 use crate::context::{
     budget::{CallLimits, PromptTokens, Watermark, Watermarks},
-    plan::{Conditions, FitBudget, History, OnOpenTurn, PlanInput, plan},
+    plan::{CallBudget, FitBudget, History, PlanInput, plan_prompt},
     request::{InputMode, RequestMessages},
     tokens::{TokenCounter, count_messages, tokens_of},
 };
@@ -199,35 +199,24 @@ where
     let RequestMessages { head, transcript, input } =
         RequestMessages::split(messages.to_vec(), 0, InputMode::Transcript);
 
-    let parts = PromptTokens {
+    let limits = CallLimits { context: max_tokens, prompt: max_tokens, reserve: 0, least_reply: None, ratio: 1.0 };
+    let sizes = PromptTokens {
         head: count_messages(counter, &head),
         input: count_messages(counter, &input),
         ..PromptTokens::default()
     };
     let budget = FitBudget {
-        limits: CallLimits { context: max_tokens, prompt: max_tokens, reserve: 0, least_reply: None, ratio: 1.0 },
+        call: CallBudget { limits, sizes },
         watermarks: Watermarks { high: Watermark::Percent(100), low: Watermark::Percent(100) },
         clear: None,
         trimmer: None,
         stores: false,
-        parts,
         cost: &|message| u64::from(tokens_of(counter, message)),
     };
 
-    let plan = plan(&PlanInput {
-        history: History::Resent(&Recorded::log(transcript)),
-        summary: None,
-        summary_tokens: 0,
-        input: &input,
-        instead: None,
-        limit: LoadLimit::default(),
-        on_open_turn: OnOpenTurn::Supersede,
-        recall_reserve: None,
-        recalls_others: false,
-        overcount: 0,
-        conditions: Conditions::unknown(),
-        budget: Some(budget),
-    })?;
+    let transcript = Recorded::log(transcript);
+    let history = History::Resent(&transcript);
+    let plan = plan_prompt(&PlanInput { budget: Some(budget), ..PlanInput::new(history, &input) })?;
 
     Ok(head.into_iter().chain(plan.fit.window).chain(input.iter().cloned()).collect())
 }

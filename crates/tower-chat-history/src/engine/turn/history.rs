@@ -57,7 +57,6 @@ pub(super) async fn load(call: &Call) -> Result<LoadedHistory, HistoryError> {
         check_turn(call.dialect, &window.exchanges, &call.input)?;
         loaded.translations = in_dialect(call.reader(), &mut window.exchanges).await?;
 
-        // Boxed, so that calls that are not pinned do not pay for the size of this future.
         if let Some(cut) = plan::pinned(window, &call.input, &call.request)
             && let Some((pinned, translations)) =
                 Box::pin(load_pinned(call, window, loaded.translations.as_ref(), cut)).await?

@@ -56,7 +56,6 @@ pub(super) async fn check_plan(call: &Call, loaded: &LoadedHistory, plan: &Plan)
 
     match &call.options().conversation_quota {
         Some(quota) if loaded.is_absent() && !call.stores_nothing() => {
-            // Boxed, so that calls without a quota do not pay for the size of this future.
             let counted = Box::pin(async { quota.exceeded_by(&call.conversation).await });
             let exceeded = call.parts.store.bounded(counted).await?;
             exceeded.map_or(Ok(()), |exceeded| Err(exceeded.into()))

@@ -2,8 +2,8 @@
 //!
 //! This file has the steps of a turn, from top to bottom. [`begin`] admits the call, waits for earlier ones, loads the
 //! conversation, plans the prompt, and, if they are due, summarizes and recalls. The caller then calls the model, and
-//! commits the reply, which [saves](Turn::save) the exchange and does the work [after](TurnState::after) it. The other
-//! files have the details of each step.
+//! commits the reply, which [saves](TurnState::save) the exchange and does the work [after](TurnState::after) it. The
+//! other files have the details of each step.
 //!
 //! # Decisions
 //!
@@ -13,6 +13,9 @@
 //! - **Limits refuse a call before the model is called, never at its save**, because the reply was paid for.
 //! - **A panic of a program's code reaches its caller.** It's caught only where it would reach others: in drops, on
 //!   threads that calls share, in the hook `on_turn`, and in saves, which the next call and a drain poll too.
+//! - **The futures of rare steps are boxed**, because a future is as large as its largest step, and every call would
+//!   pay for it. The values that go from step to step are boxed, too, because a future has room for each argument of
+//!   each function in it.
 
 mod call;
 mod handle;
@@ -36,7 +39,7 @@ use self::{
     call::Call,
     history::{LoadedHistory, load},
     limits::{admit, check_named, check_plan},
-    plan::plan,
+    plan::plan_turn,
     state::TurnState,
     stream::RecordedStream,
 };
@@ -69,7 +72,7 @@ pub(super) async fn begin(
     turn
 }
 
-/// Begins a turn within its span. The futures of rare steps are boxed, so that other calls do not pay for their size.
+/// Begins a turn within its span.
 async fn begin_in_span(
     parts: Arc<Parts>,
     input: Box<TurnInput>,
@@ -85,8 +88,7 @@ async fn begin_in_span(
     }
 
     // Wait.
-    let permit = parts.wait_for_calls(&call.conversation, &call.span, before_wait).await?;
-    parts.wait_for_saves(&call.conversation, &call.span, before_wait).await;
+    let permit = parts.wait_for_earlier(&call.conversation, &call.span, before_wait).await?;
 
     // Load. The corrections of a conversation that does not exist any more are forgotten.
     let mut loaded = load(&call).await?;
@@ -99,11 +101,10 @@ async fn begin_in_span(
     {
         parts.calibration.forget(key);
     }
-    let last_seen = parts.last_seen.get(&call.conversation);
-    let positions = loaded.window.as_ref().map(CompactionPositions::of_window);
+    let mut seen = parts.last_seen.sighting(&call.conversation, loaded.window.as_ref());
 
     // Plan.
-    let mut planned = plan(&call, &loaded).await?;
+    let mut planned = plan_turn(&call, &loaded).await?;
     check_plan(&call, &loaded, &planned.plan).await?;
 
     // Summarize, and plan again.
@@ -111,6 +112,9 @@ async fn begin_in_span(
     if let Some(job) = summarize::wanted(&call, &loaded, &planned.plan) {
         before_wait();
         summary = Box::pin(summarize::summarize(&call, job, &mut loaded, &mut planned)).await?;
+        if planned.pending_summary().is_none() {
+            seen.now = loaded.window.as_ref().map(CompactionPositions::of_window);
+        }
     }
 
     // Recall.
@@ -118,13 +122,7 @@ async fn begin_in_span(
         planned.recall = Box::pin(recall(&call, &loaded, &planned.plan)).await;
     }
 
-    // `loaded` already has a pending summary, which is not stored yet.
-    let stored_positions = if planned.has_pending_summary {
-        positions
-    } else {
-        loaded.window.as_ref().map(CompactionPositions::of_window)
-    };
-    let changes = parts.last_seen.changes(&call.conversation, last_seen, positions, stored_positions);
+    let changes = parts.last_seen.changes(&call.conversation, seen);
     Ok(Turn(TurnState::new(call, permit, loaded, planned, changes, summary)))
 }
 
@@ -245,12 +243,12 @@ impl Turn {
         let parts = Arc::clone(self.parts());
         let runtime = self.runtime().clone();
         let conversation = self.conversation().clone();
-        Commit::new(&parts.in_flight, runtime, conversation, reply, move |reply| self.save(reply))
+        Commit::new(&parts.in_flight, runtime, conversation, reply, move |reply| self.finish(reply))
     }
 
     /// Stores the exchange and ends the turn. The conversation's next call and a drain poll this, too, so a panic must
     /// not reach them.
-    async fn save(mut self, reply: Reply) -> Arc<TurnReport> {
+    async fn finish(mut self, reply: Reply) -> Arc<TurnReport> {
         let saved = AssertUnwindSafe(self.0.save(reply)).catch_unwind().await;
         self.ended(saved.unwrap_or_else(|_| {
             tracing::error!("a save panicked");
@@ -285,7 +283,7 @@ impl TurnState {
     /// Plans and recalls once more, with a history without encrypted elements. Returns `false` if that is not possible.
     async fn plan_again(&mut self, loaded: &LoadedHistory) -> bool {
         self.call.input = self.input().to_vec();
-        let mut planned = match plan(&self.call, loaded).await {
+        let mut planned = match plan_turn(&self.call, loaded).await {
             Ok(planned) => planned,
             Err(error) => {
                 let kind = error.kind();
@@ -314,7 +312,7 @@ impl TurnState {
         let span = step.span().clone();
         let work = async {
             match self.store_exchange(&mut append, step).await {
-                Ok((stored, is_duplicate)) => self.after(&append.exchange, &stored, is_duplicate).await,
+                Ok((stored, by_other_call)) => self.after(&append.exchange, &stored, by_other_call).await,
                 Err(outcome) => outcome,
             }
         };
@@ -322,9 +320,9 @@ impl TurnState {
     }
 
     /// Does the work after the exchange was stored: remembers its positions, begins a summary, prunes, and prepares
-    /// recall, as far as these are due. Returns the turn's outcome. The futures of rare steps are boxed, so that other
-    /// calls do not pay for their size.
-    async fn after(&self, exchange: &Exchange, stored: &Appended, is_duplicate: bool) -> TurnOutcome {
+    /// recall, as far as these are due. Returns the turn's outcome. `by_other_call` is true if another call has stored
+    /// an exchange under the same id.
+    async fn after(&self, exchange: &Exchange, stored: &Appended, by_other_call: bool) -> TurnOutcome {
         let Self { call, planned, .. } = self;
         let parts = &call.parts;
         let conversation = &call.conversation;
@@ -335,16 +333,17 @@ impl TurnState {
             // The loaded log ended during the turn, by a deletion, an erasure or a truncation, and the new log had the
             // exchange already. The summary and the positions of this turn are of the old log.
             let revision = stored.revision;
-            return if is_duplicate {
+            return if by_other_call {
                 TurnOutcome::Duplicate { revision, seq }
             } else {
                 TurnOutcome::Stored { revision, seq, moved: false, incomplete }
             };
         }
 
-        // Remember the positions of the compaction. An own duplicate is this exchange, stored by an attempt whose
-        // answer was lost. A repair that is not stored with it is stored in the background.
-        let has_cut = matches!(stored.compaction, Some(CompactOutcome::Stored(_))) || stored.duplicate && !is_duplicate;
+        // Remember the positions of the compaction. A duplicate that no other call has stored is this exchange, stored
+        // by an attempt whose answer was lost. A repair that is not stored with it is stored in the background.
+        let has_cut =
+            matches!(stored.compaction, Some(CompactOutcome::Stored(_))) || stored.duplicate && !by_other_call;
         let cut = planned.plan.fit.cut.as_ref();
         let stored_cut = cut.filter(|_| has_cut);
         parts.last_seen.update(conversation, CompactionPositions::of(stored.revision, stored_cut));
@@ -355,7 +354,7 @@ impl TurnState {
         // Summarize. This runs even if the log has the exchange of another call under the same id, because the turn is
         // over in this case too.
         if let Some(summaries) = &parts.summaries {
-            if let Some(pending) = cut.filter(|_| planned.has_pending_summary)
+            if let Some(pending) = planned.pending_summary()
                 && let Some(cut) = Box::pin(summaries.store_pending(conversation, stored, pending)).await
             {
                 parts.last_seen.update(conversation, CompactionPositions::of(stored.revision, Some(&cut)));
@@ -382,7 +381,7 @@ impl TurnState {
             }
         }
 
-        if is_duplicate {
+        if by_other_call {
             return TurnOutcome::Duplicate { revision, seq };
         }
         // Exchanges that were already in the log at the load (partial replies, stored results) do not make the

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     context::{
         budget::{CallLimits, Correction, WindowSource},
-        plan::{self, CallBudget, Plan, PlanInput, TranscriptError},
+        plan::{CallBudget, History, Plan, PlanInput, TranscriptError, plan_prompt},
     },
     error::HistoryError,
     policy::OnConflict,
@@ -55,15 +55,14 @@ pub(super) struct PlannedTurn {
     pub(super) compaction: CompactionVersion,
     /// The cut that a new one replaces, if there is a new one.
     pub(super) replaced: Option<Box<Cut>>,
-    /// True if the new cut has a summary of the whole window. Its window starts at the exchange of this call.
-    pub(super) has_pending_summary: bool,
+    /// True if the new cut has a [pending summary](Self::hold_summary).
+    has_pending_summary: bool,
 }
 
-/// Counts the prompt, and plans which messages are sent. The result is boxed, because it is moved several times until
-/// the turn has begun.
-pub(super) async fn plan(call: &Call, loaded: &LoadedHistory) -> Result<Box<PlannedTurn>, HistoryError> {
+/// Counts the prompt, and plans which messages are sent, within the span of this step.
+pub(super) async fn plan_turn(call: &Call, loaded: &LoadedHistory) -> Result<Box<PlannedTurn>, HistoryError> {
     let step = TrimStep::of(&call.span, call.counting.counter_name().map(|name| &**name));
-    let planned = count_and_plan(call, loaded).instrument(step.span().clone()).await;
+    let planned = PlannedTurn::of(call, loaded).instrument(step.span().clone()).await;
     step.ended(planned.as_ref().map(|planned| PromptSizes {
         tokens: planned.tokens.as_ref(),
         messages: planned.plan.fit.window.len().saturating_add(call.input.len()),
@@ -72,106 +71,155 @@ pub(super) async fn plan(call: &Call, loaded: &LoadedHistory) -> Result<Box<Plan
     planned
 }
 
-async fn count_and_plan(call: &Call, loaded: &LoadedHistory) -> Result<Box<PlannedTurn>, HistoryError> {
-    let options = call.options();
-    let history = loaded.history();
-    let summary = match history.summary() {
-        Some(summary) => Some(call.summary_message(&summary.text)?),
-        None => None,
-    };
+impl PlannedTurn {
+    async fn of(call: &Call, loaded: &LoadedHistory) -> Result<Box<Self>, HistoryError> {
+        let options = call.options();
+        let history = loaded.history();
+        let summary = match history.summary() {
+            Some(summary) => Some(call.summary_message(&summary.text)?),
+            None => None,
+        };
 
-    let (context_window, model) = options.context.budget.window(&call.request);
-    let limits = model.map(|model| options.context.budget.limits_in(model, &call.request));
-    // Without a budget, two rules still apply: watermarks in messages or turns, and the clearing of tool results.
-    let has_rules = options.context.watermarks.count_messages_or_turns() || options.context.clear_results.is_some();
-    let limits = limits.or_else(|| has_rules.then_some(CallLimits::NONE));
+        // Count the prompt. Without a budget, two rules still apply: watermarks in messages or turns, and the clearing
+        // of tool results.
+        let (context_window, model) = options.context.budget.window(&call.request);
+        let limits = model.map(|model| options.context.budget.limits_in(model, &call.request));
+        let has_rules = options.context.watermarks.count_messages_or_turns() || options.context.clear_results.is_some();
+        let mut counted = CountedPrompt::default();
+        if let Some(limits) = limits.or_else(|| has_rules.then_some(CallLimits::NONE)) {
+            counted = CountedPrompt::of(call, history, summary.as_ref(), limits).await?;
+        }
+        let CountedPrompt { budget, overcount, summary_tokens } = counted;
 
-    let mut budget = None;
-    let mut overcount = 0;
-    let mut summary_tokens = 0;
-    if let Some(limits) = limits {
+        // Plan which messages are sent.
+        let limit = budget.map(|budget| budget.limit()).filter(|limit| *limit < u64::MAX);
+        let stores = loaded.window.is_some() && !loaded.is_pinned && !call.stores_nothing();
+        let cost = |message: &Message| call.counting.message(message);
+        let mut plan = plan_prompt(&PlanInput {
+            summary: summary.as_ref(),
+            summary_tokens,
+            instead: call.instead(),
+            limit: options.context.load_limit,
+            on_open_turn: options.policies.on_open_turn,
+            overcount,
+            recall_reserve: options.recall.as_ref().map(|recall| recall.reserve(limit)),
+            recalls_others: options.recall.as_ref().is_some_and(|recall| recall.covers_others(&call.conversation)),
+            conditions: call.conditions(),
+            budget: budget.map(|budget| fit_budget(budget, options, stores, &cost)),
+            ..PlanInput::new(history, &call.input)
+        })?;
+        if loaded.is_repaired && !call.stores_nothing() {
+            let mut repaired = loaded.stored_cut().unwrap_or_default();
+            repaired.encrypted_from = history.cut().map_or(Seq::FIRST, |cut| cut.encrypted_from);
+            plan.fit.cut.get_or_insert(repaired);
+        }
+
+        let window = loaded.window.as_ref();
+        // Tool results are stored even after a conflict, because their calls would otherwise stay open.
+        let rejects_others = options.policies.on_conflict == OnConflict::Reject && plan.continues.is_none();
+        Ok(Box::new(Self {
+            tokens: plan.budget.map(|budget| tokens(budget, &plan)),
+            context_window,
+            recall: None,
+            status: loaded.status,
+            messages: loaded.messages,
+            is_truncated: window.is_some_and(|window| window.truncated),
+            is_abridged: history.is_abridged(),
+            has_gap: history.has_gap(),
+            turns: options.summaries.as_ref().map(|_| history.turns()),
+            mismatch: loaded.mismatch,
+            translation: loaded.translations.as_ref().and_then(|translations| translations.report(&plan.fit.sent)),
+            provider: call.provider(window),
+            next: history.next(),
+            revision: window.map(|window| window.revision),
+            expect: history.expect(rejects_others),
+            since: history.since(),
+            compaction: window.map(|window| window.version).unwrap_or_default(),
+            replaced: plan.fit.cut.as_ref().and_then(|_| loaded.stored_cut()).map(Box::new),
+            has_pending_summary: false,
+            plan,
+        }))
+    }
+
+    /// Makes this the plan of a call with a pending summary: a summary of the whole window that the call has made.
+    /// `cut` has it, `replaced` is the stored cut, and `before` is the plan without the summary.
+    ///
+    /// The summary cannot be stored yet, because a window must start at a stored exchange, and the first exchange after
+    /// the summary is that of this call. So the call is planned as if the summary were stored, and the cut is stored
+    /// with the call's exchange, on the [condition](Self::expect_with_summary) that this is the log's next one. If it
+    /// is not, the exchange is stored alone, and the summary after it.
+    pub(super) fn hold_summary(&mut self, cut: Cut, replaced: Option<&Cut>, before: &Plan) {
+        // The open calls that the input abandons are in the window, which the summary has replaced.
+        self.plan.superseded = before.superseded;
+        self.plan.fit.cut = Some(cut);
+        self.replaced = replaced.cloned().map(Box::new);
+        self.has_pending_summary = true;
+    }
+
+    /// Returns the cut with the pending summary, if there is one.
+    pub(super) fn pending_summary(&self) -> Option<&Cut> {
+        self.plan.fit.cut.as_ref().filter(|_| self.has_pending_summary)
+    }
+
+    /// Returns the condition under which the exchange is stored with a pending summary, or else the one under which it
+    /// is stored.
+    pub(super) fn expect_with_summary(&self) -> Expect {
+        match self.revision {
+            Some(revision) if self.has_pending_summary => Expect::Exactly(revision),
+            _ => self.expect,
+        }
+    }
+}
+
+/// The budget of a call whose prompt is counted.
+#[derive(Default)]
+struct CountedPrompt {
+    /// The budget, if there is one.
+    budget: Option<CallBudget>,
+    /// The tokens that the counter counts and the provider does not, at the beginning of the prompt.
+    overcount: u64,
+    summary_tokens: u64,
+}
+
+impl CountedPrompt {
+    async fn of(
+        call: &Call,
+        history: History<'_>,
+        summary: Option<&Message>,
+        limits: CallLimits,
+    ) -> Result<Self, HistoryError> {
+        let options = call.options();
         // The window's messages are counted here too, so that the plan finds each count.
-        let window = history.messages().chain(&summary);
-        let mut parts = call.counting.prompt(&call.request, window, &call.input).await;
+        let window = history.messages().chain(summary);
+        let mut sizes = call.counting.prompt(&call.request, window, &call.input).await;
 
         let correction = call.calibration_key().map_or(Correction::NONE, |key| {
             let positions = history.cut().map(|cut| cut.positions).unwrap_or_default();
             call.parts.calibration.correction(key, call.prompt_start(positions))
         });
-        let (limits, overcounted) = options.context.budget.corrected(limits, correction);
-        overcount = overcounted;
+        let (limits, overcount) = options.context.budget.corrected(limits, correction);
 
         // Room is reserved for the next summary. Otherwise a part of the window would have to be left out as soon as
         // that summary is stored.
-        summary_tokens = summary.as_ref().map_or(0, |summary| call.counting.message(summary));
+        let summary_tokens = summary.map_or(0, |summary| call.counting.message(summary));
         let room = match &options.summaries {
             Some(summaries) => call.summary_frame()?.saturating_add(summaries.options.max_tokens.into()),
             None => 0,
         };
-        parts.summary = summary_tokens.max(room);
-        budget = Some(CallBudget { limits, parts });
+        sizes.summary = summary_tokens.max(room);
+        Ok(Self { budget: Some(CallBudget { limits, sizes }), overcount, summary_tokens })
     }
-
-    let limit = budget.map(|budget| budget.limits.max_prompt(budget.limits.reserve));
-    let limit = limit.filter(|limit| *limit < u64::MAX);
-    let stores = loaded.window.is_some() && !loaded.is_pinned && !call.stores_nothing();
-    let cost = |message: &Message| call.counting.message(message);
-    let mut plan = plan::plan(&PlanInput {
-        history,
-        summary: summary.as_ref(),
-        summary_tokens,
-        input: &call.input,
-        instead: call.instead(),
-        limit: options.context.load_limit,
-        on_open_turn: options.policies.on_open_turn,
-        overcount,
-        recall_reserve: options.recall.as_ref().map(|recall| recall.reserve(limit)),
-        recalls_others: options.recall.as_ref().is_some_and(|recall| recall.covers_others(&call.conversation)),
-        conditions: call.conditions(),
-        budget: budget.map(|budget| fit_budget(budget, options, stores, &cost)),
-    })?;
-    if loaded.is_repaired && !call.stores_nothing() {
-        let mut repaired = loaded.stored_cut().unwrap_or_default();
-        repaired.encrypted_from = history.cut().map_or(Seq::FIRST, |cut| cut.encrypted_from);
-        plan.fit.cut.get_or_insert(repaired);
-    }
-
-    let window = loaded.window.as_ref();
-    // Tool results are stored even after a conflict, because their calls would otherwise stay open.
-    let rejects_others = options.policies.on_conflict == OnConflict::Reject && plan.continues.is_none();
-    Ok(Box::new(PlannedTurn {
-        tokens: plan.budget.map(|budget| tokens(budget, &plan)),
-        context_window,
-        recall: None,
-        status: loaded.status,
-        messages: loaded.messages,
-        is_truncated: window.is_some_and(|window| window.truncated),
-        is_abridged: history.is_abridged(),
-        has_gap: history.has_gap(),
-        turns: options.summaries.as_ref().map(|_| history.turns()),
-        mismatch: loaded.mismatch,
-        translation: loaded.translations.as_ref().and_then(|translations| translations.report(&plan.fit.sent)),
-        provider: call.provider(window),
-        next: history.next(),
-        revision: window.map(|window| window.revision),
-        expect: history.expect(rejects_others),
-        since: history.since(),
-        compaction: window.map(|window| window.version).unwrap_or_default(),
-        replaced: plan.fit.cut.as_ref().and_then(|_| loaded.stored_cut()).map(Box::new),
-        has_pending_summary: false,
-        plan,
-    }))
 }
 
 /// Returns the sizes for the report: those of the messages that are sent, without unused reserves.
 fn tokens(budget: CallBudget, plan: &Plan) -> TurnTokens {
-    let CallBudget { limits, parts: mut prompt } = budget;
+    let CallBudget { limits, sizes: mut prompt } = budget;
     prompt.window = plan.fit.tokens;
     prompt.summary = plan.summary_tokens;
     prompt.recalled = 0;
     TurnTokens {
         prompt,
-        limit: limits.max_prompt(limits.reserve).saturating_add(plan.raised_by),
+        limit: budget.limit().saturating_add(plan.raised_by),
         reply_reserve: limits.reserve,
         reply_limit: plan.fit.reply.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
         evicted_messages: plan.fit.evicted.messages,

@@ -2,7 +2,7 @@
 
 use std::{mem, sync::Arc};
 
-use tower_chat_history_core::{Append, Appended, Cuts, DialectName, Exchange, ExchangeId, Expect, StoreError, Usage};
+use tower_chat_history_core::{Append, Appended, Cuts, DialectName, Exchange, ExchangeId, StoreError, Usage};
 
 use super::{super::summaries::TurnEnd, state::TurnState};
 use crate::{
@@ -84,12 +84,7 @@ impl TurnState {
         exchange.provenance = Some(plan::provenance(self.call.conditions(), prompt));
 
         let planned = &mut self.planned;
-        let expect = match planned.revision {
-            // The window of the summary starts at this exchange, so no other one may be stored before it.
-            Some(revision) if planned.has_pending_summary => Expect::Exactly(revision),
-            _ => planned.expect,
-        };
-        let mut append = Box::new(Append::new(expect, exchange).since(planned.since));
+        let mut append = Box::new(Append::new(planned.expect_with_summary(), exchange).since(planned.since));
         if let Some(cut) = &planned.plan.fit.cut {
             let cuts = Cuts::new(cut.clone()).replacing(planned.replaced.take().map(|cut| *cut));
             let profile = self.call.options().context.profile.clone();
@@ -112,18 +107,17 @@ impl TurnState {
 
         let mut attempts = 0;
         let mut appended = self.append_with_or_without_summary(append, &mut attempts).await;
-        let mut is_duplicate = false;
+        let mut by_other_call = false;
         if appended.as_ref().is_ok_and(|appended| appended.duplicate) {
             let store = &self.call.parts.store;
             let is_own = store.is_own(&self.call.conversation, &append.exchange, self.has_caller_id, attempts);
-            // Boxed, so that calls without a duplicate do not pay for the size of this future.
             match Box::pin(is_own).await {
-                Ok(is_own) => is_duplicate = !is_own,
+                Ok(is_own) => by_other_call = !is_own,
                 Err(error) => appended = Err(error),
             }
         }
-        step.ended(appended.as_ref(), is_duplicate, self.planned.next, attempts);
-        appended.map(|stored| (stored, is_duplicate)).map_err(failed)
+        step.ended(appended.as_ref(), by_other_call, self.planned.next, attempts);
+        appended.map(|stored| (stored, by_other_call)).map_err(failed)
     }
 
     /// Appends the exchange with its compaction. If the window of a pending summary starts at the exchange, and another
@@ -165,7 +159,7 @@ impl TurnState {
 
         // The next plan reserves this room for a summary.
         let mut prompt = planned.tokens?.prompt;
-        prompt.summary = budget.parts.summary;
+        prompt.summary = budget.sizes.summary;
         let reply_tokens = call.counting.sum(reply);
         Some(TurnEnd {
             budget,
@@ -173,7 +167,7 @@ impl TurnState {
             dialect: call.dialect,
             origin: call.origin.clone(),
             window: GrownWindow {
-                limit: budget.limits.max_prompt(budget.limits.reserve),
+                limit: budget.limit(),
                 tokens: prompt.total().saturating_add(reply_tokens),
                 new_tokens: prompt.input.saturating_add(reply_tokens),
                 messages: context.len().saturating_add(reply.len()),

@@ -6,7 +6,7 @@ use super::{
     super::summaries::{Job, SummaryWorker},
     call::Call,
     history::{LoadedHistory, load},
-    plan::{PlannedTurn, plan},
+    plan::{PlannedTurn, plan_turn},
 };
 use crate::{
     context::plan::{LoadedWindow, Plan, first_uncovered},
@@ -81,8 +81,7 @@ pub(super) async fn summarize(
     Ok(Some(report))
 }
 
-/// Makes a summary of the whole window. It cannot be stored yet: a window must start at a stored exchange, and the
-/// first exchange after the summary is that of this call. So it is stored with that exchange.
+/// Makes a summary of the whole window, and plans the call with this [pending summary](PlannedTurn::hold_summary).
 async fn summarize_all(
     summaries: &SummaryWorker,
     call: &Call,
@@ -94,11 +93,8 @@ async fn summarize_all(
     let Some(cut) = cut else { return report };
 
     let summarized = loaded.summarized(cut.clone());
-    if let Ok(mut replanned) = plan(call, &summarized).await {
-        replanned.plan.superseded = planned.plan.superseded;
-        replanned.plan.fit.cut = Some(cut);
-        replanned.replaced = job.window.cut().cloned().map(Box::new);
-        replanned.has_pending_summary = true;
+    if let Ok(mut replanned) = plan_turn(call, &summarized).await {
+        replanned.hold_summary(cut, job.window.cut(), &planned.plan);
         *loaded = summarized;
         *planned = replanned;
     }
@@ -107,7 +103,7 @@ async fn summarize_all(
 
 async fn load_and_plan(call: &Call) -> Result<(LoadedHistory, Box<PlannedTurn>), HistoryError> {
     let loaded = load(call).await?;
-    let planned = plan(call, &loaded).await?;
+    let planned = plan_turn(call, &loaded).await?;
     Ok((loaded, planned))
 }
 

@@ -1,12 +1,16 @@
 //! The prompts in which reasoning is sent.
 
+use std::{sync::Arc, time::Duration};
+
 use test_providers::signing::{Say, SigningProvider};
+use tokio::time::Instant;
 use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, Message, Reply, Retention, TurnInput,
     dialect::DialectName,
     error::DialectPlace,
     store::{Cuts, Origin, Seq},
 };
+use tower_chat_history_test::{FaultStore, Op};
 
 use super::{Talk, answers, asks, question, result};
 
@@ -79,6 +83,29 @@ async fn a_turn_continues_under_the_cut_that_it_began_with() {
     let report = talk.call(question(), &answers()).await;
     assert_eq!(report.reasoning_left_out, 2, "the next turn has the new cut");
     assert_eq!(report.messages_sent, 1 + 4 + 1, "the summary, the last turn without its reasoning, the question");
+}
+
+/// The exchanges of such a turn's window that the stored cut leaves out are read after the load.
+#[tokio::test(start_paused = true)]
+async fn a_read_for_the_cut_that_a_turn_began_with_ends_after_the_store_timeout() {
+    let mut talk = Talk::new(HistoryOptions::new());
+    for _ in 0..3 {
+        talk.call(question(), &answers()).await;
+    }
+    talk.call(question(), &asks()).await;
+    talk.cut_elsewhere(3).await;
+
+    let timeout = Duration::from_secs(7);
+    let store = FaultStore::new(Arc::clone(&talk.store));
+    talk.engine = Engine::with_options(store.clone(), HistoryOptions::new().store_timeout(timeout));
+    let held = store.hold(Op::Read);
+    let begun = Instant::now();
+    let error = talk.try_call(result(), &answers()).await.unwrap_err();
+    assert!(matches!(error, HistoryError::Load(_)), "{error}");
+    assert_eq!((error.kind(), begun.elapsed(), store.calls(Op::Read)), ("unavailable", timeout, 1));
+
+    held.release();
+    assert_eq!(talk.call(result(), &answers()).await.messages_sent, 3 * 3 + 3 + 1, "the whole log, and the result");
 }
 
 #[tokio::test(start_paused = true)]

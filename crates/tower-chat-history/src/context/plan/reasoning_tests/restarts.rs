@@ -1,5 +1,7 @@
 //! Compactions of the provider, which stand for everything before them.
 
+use tower_chat_history_core::LoadLimit;
+
 use super::*;
 use crate::context::plan::next_cut;
 
@@ -130,8 +132,8 @@ fn the_cut_after_a_turn_depends_on_what_the_next_call_can_read() {
     let cost = |message: &Message| message.bytes() as u64;
     let limits = CallLimits { context: 700, prompt: 700, reserve: 0, least_reply: None, ratio: 1.0 };
     let watermarks = Watermarks::new(Watermark::Percent(90), Watermark::Percent(50)).unwrap();
-    let parts = PromptTokens::default();
-    let budget = FitBudget { limits, watermarks, clear: None, trimmer: None, stores: true, parts, cost: &cost };
+    let call = CallBudget { limits, sizes: PromptTokens::default() };
+    let budget = FitBudget { call, watermarks, clear: None, trimmer: None, stores: true, cost: &cost };
     let window = world.window(world.cut());
     let cut = |provider: &str| next_cut(&window, LoadLimit::default(), &budget, &Origin::unknown().provider(provider));
     assert_eq!(cut("one"), None, "the prompt begins with the compaction");
