@@ -91,7 +91,8 @@ fn the_reference_example_has_the_documented_result() {
 
 #[test]
 fn kept_messages_and_ids_are_unchanged_bytes() {
-    let first = "{ \"z\":1.50, \"role\" : \"user\",\"content\":\"\\u00e4 \\ud83d ä\",\"x\":{\"b\":1,\"a\":1E400} }";
+    let first =
+        "{ \"z\":1.50, \"role\" : \"user\",\"content\":\"\\u00e4 \\ud83d\\ude00 ä\",\"x\":{\"b\":1,\"a\":1E400} }";
     let second = "{\"content\":[{\"type\":\"new\"}],\"role\":\"assistant\",\"role\":\"assistant\"}";
     let third = "{\"role\":\"user\",\"content\":\"\" }";
     for id in ["7", "1.50", "1e999", "\"a \\u00e4 \\ud83d\"", "null", "[ 1,{\"b\": 2,\"a\":3}]", "true", "{ }"] {

@@ -17,6 +17,6 @@ pub use self::{
         input_error, read_to_finish, reply_text, request, response_text, unsaved, user_call,
     },
     property::check,
-    short::{ABANDONED, exchanges, log, prompt, prompts, short},
+    short::{ABANDONED, NO_REPLY, UNDERSTOOD, exchanges, log, prompt, prompts, short},
     storage::{FullStore, MASTER_KEY, Remote, Storage, patient},
 };

@@ -6,6 +6,12 @@ use tower_chat_history_test::MockLlm;
 /// The constant result of a call that never got one. Changing it would change prompts that were sent before.
 pub const ABANDONED: &str = "[no result: this call was abandoned]";
 
+/// The constant reply before a question, in the short form of a prompt.
+pub const NO_REPLY: &str = "assistant: [no reply]";
+
+/// The constant reply to a summary and to recalled messages, in the short form of a prompt.
+pub const UNDERSTOOD: &str = "assistant: Understood.";
+
 /// Returns a message as `role: text`, with the ids of the calls that it makes or answers.
 #[must_use]
 pub fn short(message: &Message) -> String {

@@ -36,11 +36,11 @@ const WINDOWS: [usize; 3] = [4, 60, 400];
 
 /// The allocations of a turn with each of the [`WINDOWS`].
 const EXPECTED: [(&str, [u64; 3]); 5] = [
-    ("engine", [33, 33, 33]),
-    ("typed", [70, 126, 466]),
-    ("http, chat completions", [72, 72, 72]),
-    ("http, messages", [82, 82, 82]),
-    ("http, responses", [81, 81, 81]),
+    ("engine", [34, 34, 34]),
+    ("typed", [75, 131, 471]),
+    ("http, chat completions", [79, 79, 79]),
+    ("http, messages", [89, 89, 89]),
+    ("http, responses", [88, 88, 88]),
 ];
 
 const TEXT: &str = "The quick brown fox jumps over the lazy dog.";

@@ -7,7 +7,7 @@ use std::{
 
 use serde::Serialize;
 use tower_chat_history::{HistoryError, transfer::ImportError};
-use tower_chat_history_core::{EraseError, EraseQuotesError, ExpireError, Seq, StoreError};
+use tower_chat_history_core::{ErasedQuotes, ExpiryRun, Receipt, Seq, Stopped, StoreError};
 
 use crate::{store::OpenStoreError, terminal};
 
@@ -46,11 +46,11 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Store(#[from] StoreError),
     #[error("{0}. Run the same command again to continue.")]
-    Erase(EraseError),
+    Erase(Stopped<Receipt>),
     #[error("{0}. Run the same command again to continue.")]
-    Quotes(EraseQuotesError),
+    Quotes(Stopped<ErasedQuotes>),
     #[error("{0}. Run the same command again to continue.")]
-    Expire(ExpireError),
+    Expire(Stopped<ExpiryRun>),
     #[error("{0}")]
     Import(#[from] ImportError),
     #[error("{0}")]

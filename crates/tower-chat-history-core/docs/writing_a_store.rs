@@ -56,7 +56,9 @@ impl Log {
         let start = compaction.as_ref().map_or(Seq::FIRST, |compaction| compaction.window_start);
         let mut scan = WindowScan::new(load.limit);
         for Recorded { seq, exchange, .. } in self.since(start).iter().rev() {
-            if scan.offer(*seq, exchange.opens_turn(), exchange.counted_messages(), exchange.bytes()).is_break() {
+            let messages = exchange.counted_messages();
+            let offered = scan.offer(*seq, exchange.opens_turn(), messages, exchange.bytes(), exchange.media_bytes());
+            if offered.is_break() {
                 break;
             }
         }

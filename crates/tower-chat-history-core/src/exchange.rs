@@ -23,8 +23,9 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use uuid::Uuid;
 
-pub use self::sealed::{Sealed, SealedError};
+pub use self::sealed::Sealed;
 use crate::{
+    invalid::InvalidValue,
     memory::{block, shared},
     message::{Dialect, DialectName, Message, MessageError},
     metadata::Metadata,
@@ -193,6 +194,16 @@ impl Exchange {
         match &self.sealed {
             Some(sealed) => sealed.bytes(),
             None => self.messages.iter().map(Message::bytes).sum(),
+        }
+    }
+
+    /// Returns how many of these [`bytes`](Self::bytes) are [media](Message::media_bytes), also if they are
+    /// [encrypted](Self::sealed).
+    #[must_use]
+    pub fn media_bytes(&self) -> usize {
+        match &self.sealed {
+            Some(sealed) => sealed.media_bytes(),
+            None => self.messages.iter().map(Message::media_bytes).sum(),
         }
     }
 
@@ -381,10 +392,10 @@ impl ExchangeId {
     ///
     /// Returns an error if the id is empty, longer than [`MAX_LEN`](Self::MAX_LEN) bytes, or contains anything but
     /// visible ASCII.
-    pub fn new(id: impl AsRef<str>) -> Result<Self, ExchangeIdError> {
+    pub fn new(id: impl AsRef<str>) -> Result<Self, InvalidValue> {
         let id = id.as_ref();
         let legal = !id.is_empty() && id.len() <= Self::MAX_LEN && id.bytes().all(|b| b.is_ascii_graphic());
-        if legal { Ok(Self(id.into())) } else { Err(ExchangeIdError { len: id.len() }) }
+        if legal { Ok(Self(id.into())) } else { Err(InvalidValue::ExchangeId { len: id.len(), max: Self::MAX_LEN }) }
     }
 
     /// Creates a random id of 32 hexadecimal digits.
@@ -414,7 +425,7 @@ impl fmt::Display for ExchangeId {
 }
 
 impl FromStr for ExchangeId {
-    type Err = ExchangeIdError;
+    type Err = InvalidValue;
 
     fn from_str(id: &str) -> Result<Self, Self::Err> {
         Self::new(id)
@@ -422,7 +433,7 @@ impl FromStr for ExchangeId {
 }
 
 impl TryFrom<String> for ExchangeId {
-    type Error = ExchangeIdError;
+    type Error = InvalidValue;
 
     fn try_from(id: String) -> Result<Self, Self::Error> {
         Self::new(id)
@@ -440,13 +451,6 @@ impl From<ExchangeId> for String {
     fn from(id: ExchangeId) -> Self {
         id.0.as_ref().into()
     }
-}
-
-/// The error for an invalid exchange id.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid exchange id: expected 1 to {max} bytes of visible ASCII, got {len} bytes", max = ExchangeId::MAX_LEN)]
-pub struct ExchangeIdError {
-    len: usize,
 }
 
 /// A wall-clock time in whole milliseconds since the Unix epoch, which every store can represent.

@@ -1,6 +1,6 @@
 //! Expiry of conversations by their age.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 
@@ -8,6 +8,7 @@ use crate::{
     conversation_id::{ConversationId, Prefix},
     exchange::Timestamp,
     management::TARGET,
+    stopped::Stopped,
     store::{ByStore, Cursor, Erase, FailedConversation, Listed, Removed, StoreError},
 };
 
@@ -25,12 +26,12 @@ const PAGE: usize = 500;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tower_chat_history_core::{Erase, ExpireError, Expiry, ExpiryRule, Prefix, Timestamp};
+/// use tower_chat_history_core::{Erase, Expiry, ExpiryRule, ExpiryRun, Prefix, Stopped, Timestamp};
 ///
 /// const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// /// Erases conversations that have been idle for 30 days, but keeps those of the legal department.
-/// async fn expire(store: &dyn Erase, legal: Prefix) -> Result<u64, ExpireError> {
+/// async fn expire(store: &dyn Erase, legal: Prefix) -> Result<u64, Stopped<ExpiryRun>> {
 ///     let expiry = Expiry::new().under(Prefix::all(), ExpiryRule::Idle(30 * DAY)).under(legal, ExpiryRule::Never);
 ///     let (mut from, mut expired) = (None, 0);
 ///     loop {
@@ -112,14 +113,14 @@ impl Expiry {
     /// # Errors
     ///
     /// Returns an error if the store cannot be read, or if it is [not available](StoreError::is_retryable).
-    /// [`ExpireError::run`] says what was erased before, and at which conversation to continue.
+    /// [`Stopped::done`] says what was erased before, and at which conversation to continue.
     pub async fn run_once<S: Erase + ?Sized>(
         &self,
         store: &S,
         now: Timestamp,
         from: Option<&ExpiryCursor>,
         limit: usize,
-    ) -> Result<ExpiryRun, ExpireError> {
+    ) -> Result<ExpiryRun, Stopped<ExpiryRun>> {
         self.run(store, now, from, limit, true).await
     }
 
@@ -135,7 +136,7 @@ impl Expiry {
         now: Timestamp,
         from: Option<&ExpiryCursor>,
         limit: usize,
-    ) -> Result<ExpiryRun, ExpireError> {
+    ) -> Result<ExpiryRun, Stopped<ExpiryRun>> {
         self.run(store, now, from, limit, false).await
     }
 
@@ -146,7 +147,7 @@ impl Expiry {
         from: Option<&ExpiryCursor>,
         limit: usize,
         erases: bool,
-    ) -> Result<ExpiryRun, ExpireError> {
+    ) -> Result<ExpiryRun, Stopped<ExpiryRun>> {
         let started_at = Timestamp::now();
         let mut run = ExpiryRun::begin(started_at, from.cloned().or_else(|| self.beginning()));
         let mut left = limit;
@@ -156,7 +157,7 @@ impl Expiry {
             match examined {
                 // An empty page counts too, so that the number of pages is bounded.
                 Ok(examined) => left = left.saturating_sub(examined.max(1)),
-                Err(source) => return Err(ExpireError { run: Box::new(run), source }),
+                Err(source) => return Err(Stopped::after(run, source)),
             }
         }
         Ok(run)
@@ -317,13 +318,8 @@ fn failure<S: Serializer>(failure: &Option<FailedConversation>, serializer: S) -
     fields.end()
 }
 
-/// The error for a run of the expiry that stopped.
-#[derive(Debug, thiserror::Error)]
-#[error("the expiry stopped after {} conversations: {source}", run.examined)]
-#[non_exhaustive]
-pub struct ExpireError {
-    /// The numbers so far, and the place at which to continue.
-    pub run: Box<ExpiryRun>,
-    /// The cause.
-    pub source: StoreError,
+impl fmt::Display for Stopped<ExpiryRun> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the expiry stopped after {} conversations: {}", self.done.examined, self.source)
+    }
 }

@@ -30,7 +30,7 @@ pub const BOM: &[u8] = b"\xef\xbb\xbf";
 /// A list of at most `N` elements. A longer one is an error before it takes memory.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub struct AtMost<T, const N: usize>(pub Vec<T>);
+pub(crate) struct AtMost<T, const N: usize>(pub(crate) Vec<T>);
 
 impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for AtMost<T, N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -61,8 +61,7 @@ impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for AtMost<T, N>
 
 impl<T, const N: usize> AtMost<T, N> {
     /// Returns `true` if the list has no element.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
@@ -280,6 +279,27 @@ pub fn entries(json: &str) -> Option<Vec<&str>> {
     Some(raw_entries(json)?.into_iter().map(RawValue::get).collect())
 }
 
+/// Returns a list with other entries in place of those for which `change` returns one. All other bytes stay. Returns
+/// `None` if there are none, or if the text is something else.
+#[must_use]
+pub fn with_entries(list: &str, mut change: impl FnMut(&str) -> Option<String>) -> Option<String> {
+    let mut changed = String::new();
+    let mut end = 0;
+    for entry in entries(list)? {
+        let Some(new) = change(entry) else { continue };
+        let place = range(list, entry);
+        changed.push_str(&list[end..place.start]);
+        changed.push_str(&new);
+        end = place.end;
+    }
+    if end == 0 {
+        return None;
+    }
+
+    changed.push_str(&list[end..]);
+    Some(changed)
+}
+
 /// Decodes a string. Lone surrogates become U+FFFD: `"\ud83d"` is JSON, and JavaScript clients send it. Returns `None`
 /// for another value. `json` must be JSON without white space around it.
 ///
@@ -291,7 +311,10 @@ pub fn text(json: &str) -> Option<Cow<'_, str>> {
     let Some(first) = next_escape(text) else { return Some(Cow::Borrowed(text)) };
     match unescaped(text, first) {
         Some(text) => Some(Cow::Owned(text)),
-        None => serde_json::from_str(json).ok().map(|Lossy(text)| text),
+        None => {
+            let readable = without_lone_surrogates(json);
+            serde_json::from_str(readable.as_deref().unwrap_or(json)).ok().map(Cow::Owned)
+        }
     }
 }
 
@@ -317,6 +340,66 @@ fn unescaped(text: &str, first: usize) -> Option<String> {
     }
     decoded.push_str(rest);
     Some(decoded)
+}
+
+/// Returns the JSON with `\ufffd` in place of each lone surrogate, or `None` if it has none. All other bytes stay.
+///
+/// `"\ud83d"` is JSON, but its string is no text. Strict readers refuse it, and serde_json is one of them. A stream
+/// that is cut within an emoji leaves one behind.
+#[must_use]
+pub fn without_lone_surrogates(json: &str) -> Option<String> {
+    if !may_have_surrogates(json) {
+        return None;
+    }
+
+    let mut readable = String::new();
+    let mut copied = 0;
+    let mut from = 0;
+    while let Some(at) = json.get(from..).and_then(next_escape).map(|at| from + at) {
+        from = match surrogate(json, at) {
+            None => at + r"\n".len(),
+            Some(Surrogate::High) if surrogate(json, at + UNIT) == Some(Surrogate::Low) => at + 2 * UNIT,
+            Some(_) => {
+                readable.push_str(&json[copied..at]);
+                readable.push_str(r"\ufffd");
+                copied = at + UNIT;
+                copied
+            }
+        };
+    }
+    if copied == 0 {
+        return None;
+    }
+
+    readable.push_str(&json[copied..]);
+    Some(readable)
+}
+
+/// Returns `false` if the JSON surely has no escape of a surrogate. Few texts have escapes of this kind, so a search
+/// decides.
+fn may_have_surrogates(json: &str) -> bool {
+    let json = json.as_bytes();
+    memchr::memmem::find_iter(json, br"\u").any(|at| matches!(json.get(at + 2), Some(b'd' | b'D')))
+}
+
+/// The length of an escape such as `\ud83d`.
+const UNIT: usize = r"\ud83d".len();
+
+/// A half of a character that has two escapes.
+#[derive(PartialEq, Eq)]
+enum Surrogate {
+    High,
+    Low,
+}
+
+/// Returns the surrogate whose escape begins at byte `at`.
+fn surrogate(json: &str, at: usize) -> Option<Surrogate> {
+    let digits = json.get(at..at + UNIT)?.strip_prefix(r"\u")?;
+    match u16::from_str_radix(digits, 16).ok()? {
+        0xd800..=0xdbff => Some(Surrogate::High),
+        0xdc00..=0xdfff => Some(Surrogate::Low),
+        _ => None,
+    }
 }
 
 /// Returns the byte at which the first escape begins.
@@ -347,30 +430,6 @@ pub fn quoted(text: &str) -> String {
 pub fn range(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - text.as_ptr().addr();
     start..start + part.len()
-}
-
-/// A decoded string, whose lone surrogates are U+FFFD.
-struct Lossy<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Lossy<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Read as bytes, because serde_json then passes lone surrogates on instead of refusing them.
-        deserializer.deserialize_bytes(Bytes).map(Self)
-    }
-}
-
-struct Bytes;
-
-impl<'de> Visitor<'de> for Bytes {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(String::from_utf8_lossy(bytes).into_owned()))
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{conversation_id::ConversationId, seq::Seq};
+use crate::{conversation_id::ConversationId, invalid::InvalidValue, seq::Seq};
 
 /// The labels of a conversation: a few short texts by name, such as `title` or `pinned`. The library never sends them
 /// to a model. It writes one itself: [`FORKED_FROM`](Self::FORKED_FROM).
@@ -42,7 +42,7 @@ impl Labels {
     /// # Errors
     ///
     /// Returns an error if a name is empty, or if there are too many labels or bytes.
-    pub fn new<N, V>(labels: impl IntoIterator<Item = (N, V)>) -> Result<Self, LabelsError>
+    pub fn new<N, V>(labels: impl IntoIterator<Item = (N, V)>) -> Result<Self, InvalidValue>
     where
         N: Into<String>,
         V: Into<String>,
@@ -51,22 +51,22 @@ impl Labels {
         for (name, value) in labels {
             checked.insert(name.into(), value.into());
             if checked.len() > Self::MAX_LABELS {
-                return Err(LabelsError::TooMany);
+                return Err(InvalidValue::TooManyLabels { max: Labels::MAX_LABELS });
             }
         }
         Self::check(checked)
     }
 
-    fn check(labels: BTreeMap<String, String>) -> Result<Self, LabelsError> {
+    fn check(labels: BTreeMap<String, String>) -> Result<Self, InvalidValue> {
         if labels.len() > Self::MAX_LABELS {
-            return Err(LabelsError::TooMany);
+            return Err(InvalidValue::TooManyLabels { max: Labels::MAX_LABELS });
         }
         if labels.contains_key("") {
-            return Err(LabelsError::EmptyName);
+            return Err(InvalidValue::EmptyLabelName);
         }
         let labels = Self(labels);
         match labels.bytes() {
-            bytes if bytes > Self::MAX_BYTES => Err(LabelsError::TooLarge { bytes }),
+            bytes if bytes > Self::MAX_BYTES => Err(InvalidValue::LargeLabels { bytes }),
             _ => Ok(labels),
         }
     }
@@ -77,7 +77,7 @@ impl Labels {
     ///
     /// Returns an error if the text and the name of the label have more than
     /// [`MAX_SEALED_BYTES`](Self::MAX_SEALED_BYTES) bytes.
-    pub fn sealed(text: impl Into<String>) -> Result<Self, LabelsError> {
+    pub fn sealed(text: impl Into<String>) -> Result<Self, InvalidValue> {
         Self::check_stored(BTreeMap::from([(Self::SEALED.to_owned(), text.into())]))
     }
 
@@ -89,11 +89,11 @@ impl Labels {
     }
 
     /// Checks labels that are read from a store. Encrypted ones may be larger than others.
-    fn check_stored(labels: BTreeMap<String, String>) -> Result<Self, LabelsError> {
+    fn check_stored(labels: BTreeMap<String, String>) -> Result<Self, InvalidValue> {
         let labels = Self(labels);
         match labels.as_sealed() {
             Some(_) if labels.bytes() <= Self::MAX_SEALED_BYTES => Ok(labels),
-            Some(_) => Err(LabelsError::TooLarge { bytes: labels.bytes() }),
+            Some(_) => Err(InvalidValue::LargeLabels { bytes: labels.bytes() }),
             None => Self::check(labels.0),
         }
     }
@@ -145,7 +145,7 @@ impl Labels {
     /// # Errors
     ///
     /// Returns an error if the name is empty, or if there are too many labels or bytes.
-    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Result<Self, LabelsError> {
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Result<Self, InvalidValue> {
         self.0.insert(name.into(), value.into());
         Self::check(self.0)
     }
@@ -168,9 +168,9 @@ impl Labels {
     /// # Errors
     ///
     /// Returns an error if the text is not a JSON object of valid labels.
-    pub fn decode(json: &str) -> Result<Self, LabelsError> {
+    pub fn decode(json: &str) -> Result<Self, InvalidValue> {
         // serde_json's error may quote the text, so it is dropped.
-        serde_json::from_str(json).map_err(|error| LabelsError::Malformed { column: error.column() })
+        serde_json::from_str(json).map_err(|error| InvalidValue::MalformedLabels { column: error.column() })
     }
 }
 
@@ -181,7 +181,7 @@ impl std::fmt::Debug for Labels {
 }
 
 impl TryFrom<BTreeMap<String, String>> for Labels {
-    type Error = LabelsError;
+    type Error = InvalidValue;
 
     fn try_from(labels: BTreeMap<String, String>) -> Result<Self, Self::Error> {
         Self::check_stored(labels)
@@ -192,30 +192,6 @@ impl From<Labels> for BTreeMap<String, String> {
     fn from(labels: Labels) -> Self {
         labels.0
     }
-}
-
-/// The error for invalid labels.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LabelsError {
-    /// A name was empty.
-    #[error("invalid labels: a name is empty")]
-    EmptyName,
-    /// There were too many labels.
-    #[error("invalid labels: expected at most {} labels", Labels::MAX_LABELS)]
-    TooMany,
-    /// The stored text is not a JSON object of valid labels.
-    #[error("invalid labels: the stored text is malformed (column {column})")]
-    Malformed {
-        /// The column in the text, in bytes, counted from 1.
-        column: usize,
-    },
-    /// The names and values were too long.
-    #[error("invalid labels: the names and values have {bytes} bytes, which is more than the limit")]
-    TooLarge {
-        /// The size of the names and values, in bytes.
-        bytes: usize,
-    },
 }
 
 /// The number of changes of a conversation's labels. A change names the version that it replaces.
@@ -253,12 +229,12 @@ mod tests {
     #[test]
     fn labels_are_bounded() {
         let many = (0..17).map(|number| (number.to_string(), String::new()));
-        assert_eq!(Labels::new(many), Err(LabelsError::TooMany));
-        assert_eq!(Labels::new([("", "x")]), Err(LabelsError::EmptyName));
+        assert_eq!(Labels::new(many), Err(InvalidValue::TooManyLabels { max: Labels::MAX_LABELS }));
+        assert_eq!(Labels::new([("", "x")]), Err(InvalidValue::EmptyLabelName));
         let long = Labels::new([("title", "x".repeat(2044))]);
-        assert_eq!(long, Err(LabelsError::TooLarge { bytes: 2049 }));
+        assert_eq!(long, Err(InvalidValue::LargeLabels { bytes: 2049 }));
         let full = Labels::new([("title", "x".repeat(2043))]).unwrap();
-        assert_eq!(full.with("pinned", ""), Err(LabelsError::TooLarge { bytes: 2054 }));
+        assert_eq!(full.with("pinned", ""), Err(InvalidValue::LargeLabels { bytes: 2054 }));
     }
 
     #[test]
@@ -288,7 +264,7 @@ mod tests {
         let text = "x".repeat(Labels::MAX_SEALED_BYTES - 6);
         let sealed = Labels::sealed(&text).unwrap();
         assert_eq!(Labels::decode(&sealed.encode()).unwrap().as_sealed(), Some(&*text));
-        assert_eq!(Labels::sealed(text + "x"), Err(LabelsError::TooLarge { bytes: 4097 }));
+        assert_eq!(Labels::sealed(text + "x"), Err(InvalidValue::LargeLabels { bytes: 4097 }));
         assert!(Labels::new([("sealed", "x".repeat(2043))]).is_err(), "only a wrapper may store larger ones");
         assert_eq!(Labels::new([("sealed", "x"), ("title", "y")]).unwrap().as_sealed(), None);
     }

@@ -52,6 +52,7 @@
 
 pub mod backend;
 mod compaction;
+mod compat;
 #[cfg(feature = "config")]
 pub mod config;
 mod conversation;
@@ -60,6 +61,7 @@ mod digest;
 mod erasing;
 mod exchange;
 mod expiry;
+mod invalid;
 #[doc(hidden)] // Only for the crates of this workspace, which pin exactly this version.
 pub mod json;
 mod labels;
@@ -73,6 +75,7 @@ mod provenance;
 mod recalled;
 mod rounds;
 mod seq;
+mod stopped;
 mod store;
 mod translation;
 
@@ -88,30 +91,35 @@ pub mod writing_a_store {}
 mod readme {}
 
 pub use self::{
-    compaction::{Compaction, CompactionError, CompactionVersion, Cut, Cuts, Positions, Summary},
+    compaction::{
+        Compaction, CompactionError, CompactionVersion, Cut, Cuts, LearnedReader, LearnedReaders, Positions, Summary,
+    },
+    compat::{CallIdForm, Compat, MadeBy, MediaCompat, ReasoningField, SystemMessages},
     conversation::{Conversation, ForkError, HistoryStoreExt, ImportError, PageBack},
     conversation_id::{ConversationId, ConversationIdError, Prefix},
     digest::Digest,
-    erasing::{EraseError, EraseExt, EraseQuotesError, ErasedQuotes, Erasure, Receipt, erase_quotes},
-    exchange::{Exchange, ExchangeId, ExchangeIdError, Recorded, Sealed, SealedError, Timestamp, TokenCounts, Usage},
-    expiry::{ExpireError, Expiry, ExpiryCursor, ExpiryRule, ExpiryRun},
-    labels::{Labels, LabelsError, LabelsVersion},
+    erasing::{EraseExt, ErasedQuotes, Erasure, Receipt, erase_quotes},
+    exchange::{Exchange, ExchangeId, Recorded, Sealed, Timestamp, TokenCounts, Usage},
+    expiry::{Expiry, ExpiryCursor, ExpiryRule, ExpiryRun},
+    invalid::InvalidValue,
+    labels::{Labels, LabelsVersion},
     message::{
         AnthropicMessages, Bound, CallId, ChatCompletions, Closes, Content, Dialect, DialectName, DialectNameError,
         Expressed, ForeignShape, Index, LeftOut, Media, Message, MessageError, OpenAiResponses, Part, PartKinds, Role,
         Source, Space, StatedCall, StatedContent, StatedId, Statement, ToolCall,
     },
-    metadata::{Metadata, MetadataError},
-    profile::{Profile, ProfileError},
+    metadata::Metadata,
+    profile::Profile,
     provenance::{Origin, PromptDigests, Provenance},
     recalled::{Citation, Recalled},
     rounds::NewestRound,
-    seq::{Epoch, Incarnation, Revision, RevisionError, Seq},
+    seq::{Epoch, Incarnation, Revision, Seq},
+    stopped::Stopped,
     store::{
-        Added, Append, Appended, ByStore, Compact, CompactOutcome, Cursor, CursorError, Derived, Erase, ErasedPage,
-        Expect, FailedConversation, Fork, ForkTo, Forked, HistoryStore, KnownState, LabelsOutcome, List, ListExt,
-        Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Newest, Page, Prune, PruneTo, Pruned, Removed,
-        Scrubbed, StoreError, Truncate, Truncated, Window,
+        Added, Append, Appended, ByStore, Compact, CompactOutcome, Cursor, Derived, Erase, ErasedPage, Expect,
+        FailedConversation, Fork, ForkTo, Forked, HistoryStore, KnownState, LabelsOutcome, List, ListExt, Listed,
+        Listing, Load, LoadLimit, LoadLimitError, Loaded, Newest, Page, Prune, PruneTo, Pruned, Removed, Scrubbed,
+        StoreError, Truncate, Truncated, Window,
     },
 };
 #[doc(hidden)] // Only for the crates of this workspace, which pin exactly this version.

@@ -22,10 +22,10 @@
 //! To say who made a call, make it in a span of your own: the events are in that span.
 //!
 //! ```
-//! # use tower_chat_history_core::{Erase, EraseError, EraseExt as _, Prefix, Receipt};
+//! # use tower_chat_history_core::{Erase, EraseExt as _, Prefix, Receipt, Stopped};
 //! use tracing::Instrument as _;
 //!
-//! # async fn forget(store: &dyn Erase, user: &Prefix) -> Result<Receipt, EraseError> {
+//! # async fn forget(store: &dyn Erase, user: &Prefix) -> Result<Receipt, Stopped<Receipt>> {
 //! let span = tracing::info_span!("support", actor = "anna", ticket = 4711);
 //! let receipt = store.erase_all(user).instrument(span).await?;
 //! # Ok(receipt)

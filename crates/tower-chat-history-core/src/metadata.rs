@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::value::RawValue;
 
-use crate::memory::block;
+use crate::{invalid::InvalidValue, memory::block};
 
 /// The metadata of an exchange: a JSON object of the caller's own, such as ids of a user interface, feedback, or who
 /// asked. The library never reads it and never sends it to a model.
@@ -36,20 +36,20 @@ impl Metadata {
     ///
     /// Returns an error if the text is not a JSON object, or if the object has more than
     /// [`MAX_BYTES`](Self::MAX_BYTES) bytes.
-    pub fn new(json: impl Into<String>) -> Result<Self, MetadataError> {
+    pub fn new(json: impl Into<String>) -> Result<Self, InvalidValue> {
         // serde_json's error may quote the text, so it is dropped.
         let json = RawValue::from_string(json.into())
-            .map_err(|error| MetadataError::Malformed { line: error.line(), column: error.column() })?;
+            .map_err(|error| InvalidValue::MalformedMetadata { line: error.line(), column: error.column() })?;
         Self::check(json)
     }
 
-    fn check(json: Box<RawValue>) -> Result<Self, MetadataError> {
+    fn check(json: Box<RawValue>) -> Result<Self, InvalidValue> {
         let bytes = json.get().len();
         if bytes > Self::MAX_BYTES {
-            return Err(MetadataError::TooLarge { bytes });
+            return Err(InvalidValue::LargeMetadata { bytes, max: Self::MAX_BYTES });
         }
         if !json.get().starts_with('{') {
-            return Err(MetadataError::NotAnObject);
+            return Err(InvalidValue::MetadataNotAnObject);
         }
         Ok(Self(json))
     }
@@ -84,29 +84,6 @@ impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::check(Box::deserialize(deserializer)?).map_err(D::Error::custom)
     }
-}
-
-/// The error for a text that is no metadata. It never quotes the text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MetadataError {
-    /// The text is not JSON.
-    #[error("invalid metadata: it is not JSON (line {line}, column {column})")]
-    Malformed {
-        /// The line in the text, counted from 1.
-        line: usize,
-        /// The column in the line, in bytes, counted from 1.
-        column: usize,
-    },
-    /// The text is JSON, but not an object.
-    #[error("invalid metadata: it is not a JSON object")]
-    NotAnObject,
-    /// The object is too large.
-    #[error("invalid metadata: it has {bytes} bytes, and at most {max} are allowed", max = Metadata::MAX_BYTES)]
-    TooLarge {
-        /// The size of the object, in bytes.
-        bytes: usize,
-    },
 }
 
 #[cfg(test)]
@@ -162,7 +139,7 @@ mod tests {
     fn sixteen_kib_are_accepted_and_one_byte_more_is_refused() {
         let largest = object_of(16_384);
         assert_eq!(Metadata::new(largest.as_str()).unwrap().json(), largest);
-        assert_eq!(Metadata::new(object_of(16_385)), Err(MetadataError::TooLarge { bytes: 16_385 }));
+        assert_eq!(Metadata::new(object_of(16_385)), Err(InvalidValue::LargeMetadata { bytes: 16_385, max: 16_384 }));
         let record = exchange(Metadata::new(largest.as_str()).unwrap()).encode().unwrap();
         assert!(Exchange::decode(&record).is_ok());
         assert!(Exchange::decode(&record.replace(&largest, &object_of(16_385))).is_err());
@@ -171,11 +148,11 @@ mod tests {
     #[test]
     fn only_an_object_is_metadata() {
         for json in ["[]", "1", "\"{}\"", "null", "true"] {
-            assert_eq!(Metadata::new(json), Err(MetadataError::NotAnObject), "{json}");
+            assert_eq!(Metadata::new(json), Err(InvalidValue::MetadataNotAnObject), "{json}");
         }
         for text in ["", "{", "{}{}", "{'a':1}", "{\"a\":1,}", "secret"] {
             let error = Metadata::new(text).unwrap_err();
-            assert!(matches!(error, MetadataError::Malformed { .. }), "{text}");
+            assert!(matches!(error, InvalidValue::MalformedMetadata { .. }), "{text}");
             assert!(!format!("{error} {error:?}").contains("secret"));
         }
         assert_eq!(Metadata::new(" {} \n").unwrap().json(), "{}");

@@ -4,6 +4,8 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+use crate::invalid::InvalidValue;
+
 /// The name under which compactions are stored and loaded. A conversation has at most one compaction per profile.
 /// Models with different context windows use different profiles of one conversation.
 ///
@@ -22,10 +24,10 @@ impl Profile {
     ///
     /// Returns an error if the name is empty, longer than [`MAX_LEN`](Self::MAX_LEN) bytes, or contains anything
     /// but visible ASCII.
-    pub fn new(name: impl AsRef<str>) -> Result<Self, ProfileError> {
+    pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidValue> {
         let name = name.as_ref();
         let legal = !name.is_empty() && name.len() <= Self::MAX_LEN && name.bytes().all(|b| b.is_ascii_graphic());
-        if legal { Ok(Self(name.into())) } else { Err(ProfileError { len: name.len() }) }
+        if legal { Ok(Self(name.into())) } else { Err(InvalidValue::Profile { len: name.len(), max: Self::MAX_LEN }) }
     }
 
     /// Returns the name.
@@ -48,7 +50,7 @@ impl fmt::Display for Profile {
 }
 
 impl FromStr for Profile {
-    type Err = ProfileError;
+    type Err = InvalidValue;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         Self::new(name)
@@ -56,7 +58,7 @@ impl FromStr for Profile {
 }
 
 impl TryFrom<String> for Profile {
-    type Error = ProfileError;
+    type Error = InvalidValue;
 
     fn try_from(name: String) -> Result<Self, Self::Error> {
         Self::new(name)
@@ -67,11 +69,4 @@ impl From<Profile> for String {
     fn from(profile: Profile) -> Self {
         profile.0.as_ref().into()
     }
-}
-
-/// The error for an invalid profile name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid profile name of {len} bytes, expected 1 to {max} bytes of visible ASCII", max = Profile::MAX_LEN)]
-pub struct ProfileError {
-    len: usize,
 }

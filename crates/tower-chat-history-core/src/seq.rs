@@ -5,6 +5,8 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::invalid::InvalidValue;
+
 /// The position of an exchange in its conversation's log: 0 for the first, without gaps. It does not change when
 /// the exchanges before it are [pruned](crate::Prune).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -175,25 +177,20 @@ impl fmt::Debug for Revision {
 }
 
 impl FromStr for Revision {
-    type Err = RevisionError;
+    type Err = InvalidValue;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (incarnation, version) = text.split_once('.').ok_or(RevisionError)?;
-        let incarnation = Uuid::try_parse(incarnation).map_err(|_| RevisionError)?;
+        let (incarnation, version) = text.split_once('.').ok_or(InvalidValue::Revision)?;
+        let incarnation = Uuid::try_parse(incarnation).map_err(|_| InvalidValue::Revision)?;
         let (version, first) = version.split_once('.').unwrap_or((version, "0"));
-        let version = version.parse().map_err(|_| RevisionError)?;
-        let first = first.parse().map_err(|_| RevisionError)?;
+        let version = version.parse().map_err(|_| InvalidValue::Revision)?;
+        let first = first.parse().map_err(|_| InvalidValue::Revision)?;
         let revision = Self::new(Incarnation(incarnation), version).beginning_at(Seq::new(first));
 
         // Only the form that `Display` writes is accepted, so each revision has one text.
-        if revision.to_string() == text { Ok(revision) } else { Err(RevisionError) }
+        if revision.to_string() == text { Ok(revision) } else { Err(InvalidValue::Revision) }
     }
 }
-
-/// The error for a text that is not a revision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("invalid revision: expected `<32 hex digits>.<version>` or `<32 hex digits>.<version>.<first>`")]
-pub struct RevisionError;
 
 /// A point in a store's sequence of erasures. A load that finds no conversation [returns](crate::Loaded::Absent) the
 /// current one, and the first turn of a conversation [names](crate::Append::since) it. The store then refuses the turn
@@ -256,7 +253,7 @@ mod tests {
             "00112233445566778899aabbccddeeff.3.0",
             "00112233445566778899aabbccddeeff.3.1.2",
         ] {
-            assert_eq!(wrong.parse::<Revision>(), Err(RevisionError), "{wrong}");
+            assert_eq!(wrong.parse::<Revision>(), Err(InvalidValue::Revision), "{wrong}");
         }
     }
 }

@@ -16,15 +16,16 @@ use tower_chat_history::{
     adapt::{
         AdaptRequest, CallFacts, Draft, ModelRequest, OpenedRequest, Prompt, ReadResponse, Reading, RequestMessages,
         extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
-        nested,
+        first_item, nested,
     },
     engine::{InputMode, RequestInfo},
     error::StreamStalled,
+    refusal::Remedy,
 };
 
 use crate::{
     carry::{Input, Window},
-    error_type::error_type,
+    error_type::{error_type, remedy_of},
     fold::TypedFold,
     from_typed, to_typed, tokens,
 };
@@ -214,7 +215,7 @@ impl Draft for TypedDraft {
         // Head and input are sent as the caller wrote them, without a conversion to the log's form and back.
         let mut messages = Vec::with_capacity(self.request.messages.len() + prompt.window.len());
         let mut own = mem::take(&mut self.request.messages).into_iter();
-        messages.extend(own.by_ref().take(self.resent.start));
+        messages.extend(own.by_ref().take(self.resent.start).skip(prompt.left_out_of_head));
 
         let mut downgraded = 0;
         for message in prompt.window {
@@ -231,7 +232,14 @@ impl Draft for TypedDraft {
         if let Some(tokens) = prompt.reply_limit {
             limit_reply(&mut self.request, tokens);
         }
+        if let Some(tool) = prompt.stub_tool.and_then(|tool| serde_json::from_str(tool).ok()) {
+            self.request.tools = Some(vec![tool]);
+        }
         Ok(ModelRequest::new(*self.request, downgraded))
+    }
+
+    fn again(&self) -> Option<Self> {
+        Some(Self { request: self.request.clone(), resent: self.resent.clone() })
     }
 }
 
@@ -250,6 +258,10 @@ impl<X: Sync> ReadResponse<CreateChatCompletionResponse> for OpenAi<X> {
 
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
         error_type(error)
+    }
+
+    fn remedy(&self, error: &(dyn Error + 'static)) -> Option<Remedy> {
+        remedy_of(error)
     }
 
     /// Reads the choice with the smallest index as the reply. A response without choices is returned to the caller, and
@@ -275,11 +287,24 @@ impl<X: Sync> ReadResponse<ChatCompletionResponseStream> for OpenAi<X> {
         error_type(error)
     }
 
+    fn remedy(&self, error: &(dyn Error + 'static)) -> Option<Remedy> {
+        remedy_of(error)
+    }
+
     async fn read(
         &self,
         response: ChatCompletionResponseStream,
         call: CallFacts,
     ) -> Result<Reading<Self::Response>, BoxError> {
+        let mut response = response.peekable();
+        // The client reports the status of a stream as the stream's first item.
+        if call.is_repeatable
+            && let Some(Err(error)) = first_item(&mut response).await
+            && let Some(remedy) = remedy_of(error)
+        {
+            let kind = error_type(error);
+            return Ok(Reading::failed(response.boxed(), kind).with_remedy(Some(remedy)));
+        }
         Ok(Reading::stream(response, TypedFold::new(call.choices), stalled, |recorded| recorded.boxed()))
     }
 }

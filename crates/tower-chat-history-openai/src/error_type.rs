@@ -2,9 +2,13 @@
 
 use std::{borrow::Cow, error::Error};
 
-use async_openai::error::OpenAIError;
+use async_openai::error::{ApiErrorResponse, OpenAIError};
 use tower::timeout::error::Elapsed;
-use tower_chat_history::{HistoryError, SaveError, error, store::MessageError};
+use tower_chat_history::{
+    HistoryError, SaveError, error,
+    refusal::{ErrorFields, Remedy},
+    store::MessageError,
+};
 
 use crate::carry::CannotCarry;
 
@@ -38,6 +42,28 @@ pub(crate) fn error_type(error: &(dyn Error + 'static)) -> Cow<'static, str> {
         next = error.source();
     }
     "_OTHER".into()
+}
+
+/// Returns the remedy for a refusal.
+pub(crate) fn remedy_of(error: &(dyn Error + 'static)) -> Option<Remedy> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        match error.downcast_ref::<OpenAIError>() {
+            Some(OpenAIError::ApiError(ApiErrorResponse { status_code, api_error })) => {
+                let code = api_error.code.as_deref();
+                let kind = api_error.r#type.as_deref();
+                let fields = ErrorFields { code, kind, message: &api_error.message };
+                return Remedy::of_error(Some(status_code.as_u16()), &fields);
+            }
+            // The content of the error is the body: not every server has OpenAI's form of errors.
+            Some(OpenAIError::JSONDeserialize(_, body)) => return Remedy::of_body(None, body.as_bytes()),
+            // The variant is transparent, so the boxed error itself is not among the sources.
+            #[cfg(feature = "client")]
+            Some(OpenAIError::Boxed(error)) => return remedy_of(error.as_ref()),
+            _ => next = error.source(),
+        }
+    }
+    None
 }
 
 fn of_client(error: &OpenAIError) -> Cow<'static, str> {

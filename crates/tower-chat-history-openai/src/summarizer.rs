@@ -1,7 +1,7 @@
 //! Summaries by a service with async-openai's types.
 
 use async_openai::types::chat::{CreateChatCompletionRequest, CreateChatCompletionResponse};
-use tower_chat_history::{Message, Reply, summary::ServiceSummarizer};
+use tower_chat_history::{Message, Reply, refusal::Remedy, summary::ServiceSummarizer};
 use tower_service::Service;
 
 use crate::{adapter::PROVIDER, error_type, from_typed, to_typed::to_request_messages};
@@ -55,6 +55,7 @@ where
     .model(name)
     .provider(PROVIDER)
     .error_type(error_type::error_type)
+    .is_too_long(|error| matches!(error_type::remedy_of(error), Some(Remedy::Shorten(_) | Remedy::FewerBytes)))
 }
 
 #[cfg(test)]

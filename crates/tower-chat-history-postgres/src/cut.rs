@@ -74,7 +74,7 @@ async fn truncate_within(
     // The new sums are those up to the last exchange that remains.
     let rows = transaction.query(&sql.sums_at, &[&log.id, &stored(len - 1)]).await?;
     let last = rows.first().ok_or(PostgresError::Protocol)?;
-    let sums = [last.try_get(0)?, last.try_get(1)?];
+    let sums = [last.try_get(0)?, last.try_get(1)?, last.try_get(2)?];
 
     transaction.query(&sql.change.remove_exchanges, &[&log.id, &stored(len), &i64::MAX]).await?;
     remove_compactions(call, transaction, &log, keep).await?;
@@ -196,17 +196,16 @@ async fn lock(call: &Call, transaction: &mut Lease, id: &ConversationId) -> Resu
 }
 
 /// Begins a new incarnation with the exchanges before position `len`. The version of its log is `len`, as if each
-/// exchange had been appended in this incarnation. The sums are those of messages and bytes over these exchanges.
+/// exchange had been appended in this incarnation. The sums are those of messages, bytes and media of these exchanges.
 async fn begin_incarnation(
     call: &Call,
     transaction: &mut Lease,
     log: &Log,
     len: u64,
-    [messages, bytes]: [i64; 2],
+    [messages, bytes, media]: [i64; 3],
 ) -> Result<Revision, Failure> {
     let incarnation = Incarnation::random();
-    transaction
-        .query(&call.sql.change.set_incarnation, &[&log.id, &uuid(incarnation), &stored(len), &messages, &bytes])
-        .await?;
+    let parameters: [&(dyn ToSql + Sync); 6] = [&log.id, &uuid(incarnation), &stored(len), &messages, &bytes, &media];
+    transaction.query(&call.sql.change.set_incarnation, &parameters).await?;
     Ok(Revision::new(incarnation, len).beginning_at(log.revision.first()))
 }

@@ -60,6 +60,7 @@ impl Batchable for LoadRequest {
             Box::new(known.and_then(|known| known.newest.as_ref()).map(ExchangeId::as_str)),
             Box::new(stored(limit.messages() as u64)),
             Box::new(stored(limit.bytes() as u64)),
+            Box::new(stored(limit.media_bytes() as u64)),
             Box::new(i32::from(self.load.or_added)),
         ]
     }

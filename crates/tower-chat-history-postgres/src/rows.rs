@@ -36,8 +36,8 @@ pub(crate) fn revision(incarnation: Uuid, len: i64, first: i64) -> Revision {
 pub(crate) struct Log {
     pub(crate) id: i64,
     pub(crate) revision: Revision,
-    /// The sums of messages and bytes over all exchanges.
-    pub(crate) sums: [i64; 2],
+    /// The sums of messages, bytes and media over all exchanges.
+    pub(crate) sums: [i64; 3],
 }
 
 impl Log {
@@ -45,7 +45,7 @@ impl Log {
         Ok(Self {
             id: row.try_get(0)?,
             revision: revision(row.try_get(1)?, row.try_get(2)?, row.try_get(3)?),
-            sums: [row.try_get(4)?, row.try_get(5)?],
+            sums: [row.try_get(4)?, row.try_get(5)?, row.try_get(6)?],
         })
     }
 
@@ -69,9 +69,9 @@ pub(crate) struct ConversationRow {
 
 impl ConversationRow {
     pub(crate) fn read(row: &Row) -> Result<Self, Failure> {
-        let key: &str = row.try_get(6)?;
+        let key: &str = row.try_get(7)?;
         let id = key.parse().map_err(|_| PostgresError::Protocol)?;
-        Ok(Self { number: row.try_get(0)?, id, has_labels: row.try_get(7)? })
+        Ok(Self { number: row.try_get(0)?, id, has_labels: row.try_get(8)? })
     }
 }
 

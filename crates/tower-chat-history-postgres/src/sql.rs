@@ -19,9 +19,9 @@ pub(crate) struct Statement {
 /// a function of the same name that takes a text there. Any role that may create objects in the schema could add one.
 pub(crate) type Function = (&'static str, &'static str);
 
-const LOAD: Function = ("load_1", "tttullltlli");
+const LOAD: Function = ("load_1", "tttullltllli");
 const READ: Function = ("read_1", "tlll");
-const APPEND: Function = ("append_1", "itiulllutlllltltttllbb");
+const APPEND: Function = ("append_1", "itiulllutllllltltttllbb");
 const COMPACT: Function = ("compact_1", "tuutllbb");
 const FORK: Function = ("fork_1", "tutulllttlbb");
 const LIST: Function = ("list_1", "tttl");
@@ -103,8 +103,8 @@ impl Statements {
 }
 
 /// The columns of a conversation's row that are read in a transaction. See `rows`.
-const CONVERSATION: &str = "select c.id, c.incarnation, c.len, c.first, c.messages, c.bytes, c.key, \
-                            c.labels is not null from @.conversation c";
+const CONVERSATION: &str = "select c.id, c.incarnation, c.len, c.first, c.messages, c.bytes, c.media, \
+                            c.key, c.labels is not null from @.conversation c";
 
 impl Sql {
     /// Creates the statements for a schema. Its name was checked, so it needs no escaping within quotes.
@@ -135,8 +135,8 @@ impl Sql {
             ),
             sums_at: Statement::new(
                 schema,
-                "select e.messages_before + e.messages, e.bytes_before + e.bytes from @.exchange e \
-                 where e.conversation = $1 and e.seq = $2",
+                "select e.messages_before + e.messages, e.bytes_before + e.bytes, e.media_before + e.media \
+                 from @.exchange e where e.conversation = $1 and e.seq = $2",
                 "ll",
             ),
             foreign: Statement::new(
@@ -240,10 +240,10 @@ impl Changes {
             set_first: Statement::new(schema, "update @.conversation set first = $2 where id = $1", "ll"),
             set_incarnation: Statement::new(
                 schema,
-                "update @.conversation set incarnation = $2, len = $3, messages = $4, bytes = $5, opening = ( \
-                 select e.seq from @.exchange e where e.conversation = $1 and e.continues is null \
+                "update @.conversation set incarnation = $2, len = $3, messages = $4, bytes = $5, media = $6, \
+                 opening = (select e.seq from @.exchange e where e.conversation = $1 and e.continues is null \
                  order by e.seq desc limit 1) where id = $1",
-                "lulll",
+                "lullll",
             ),
         }
     }

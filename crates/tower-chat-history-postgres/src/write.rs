@@ -105,9 +105,10 @@ impl Batchable for AppendRequest {
             Box::new(exchange.id.as_str()),
             Box::new(stored(exchange.at.as_unix_millis())),
             Box::new(exchange.continues.map(|seq| stored(seq.get()))),
-            // The number of messages and the bytes, as load limits count them.
+            // The number of messages, the bytes and the media, as load limits count them.
             Box::new(stored(exchange.counted_messages() as u64)),
             Box::new(stored(exchange.bytes() as u64)),
+            Box::new(stored(exchange.media_bytes() as u64)),
             Box::new(self.body.as_str()),
             Box::new(exchange.recalled.as_ref().and_then(Recalled::least_cited)),
             Box::new(self.recalled.as_deref()),

@@ -92,32 +92,34 @@ impl fmt::Display for At<'_> {
     }
 }
 
-/// Keys of a conversation are missing, or a value cannot be read.
+/// The source of the error for a conversation whose keys cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("keys of the conversation are missing or damaged: the server may have evicted some")]
 #[non_exhaustive]
-pub struct Damaged;
-
-impl Damaged {
-    pub(crate) fn error(id: &ConversationId, seq: u64) -> StoreError {
-        StoreError::Corrupt { conversation: id.clone(), seq: Seq::new(seq), source: Box::new(Self) }
-    }
+pub enum LayoutError {
+    /// Keys of the conversation are missing, or a value cannot be read.
+    #[error("keys of the conversation are missing or damaged: the server may have evicted some")]
+    Damaged,
+    /// A newer version of this store wrote the conversation, in a layout that this version does not know.
+    ///
+    /// The conversation is intact: the newer version can read it. This error is the source of a
+    /// [`StoreError::Backend`].
+    #[error(
+        "the conversation was written by a newer version of this store: its layout is {found}, and this version \
+         supports layouts up to {known}"
+    )]
+    Newer {
+        /// The layout of the conversation.
+        found: u32,
+        /// The newest layout that this version knows.
+        known: u32,
+    },
 }
 
-/// A newer version of this store wrote the conversation, in a layout that this version does not know.
-///
-/// The conversation is intact: the newer version can read it. This error is the source of a [`StoreError::Backend`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the conversation was written by a newer version of this store: its layout is {found}, and this version supports \
-     layouts up to {known}"
-)]
-#[non_exhaustive]
-pub struct NewerLayout {
-    /// The layout of the conversation.
-    pub found: u32,
-    /// The newest layout that this version knows.
-    pub known: u32,
+impl LayoutError {
+    /// Returns the error of a damaged conversation.
+    pub(crate) fn damaged(id: &ConversationId, seq: u64) -> StoreError {
+        StoreError::Corrupt { conversation: id.clone(), seq: Seq::new(seq), source: Box::new(Self::Damaged) }
+    }
 }
 
 /// The reply does not have a form that the script returns: the script has a defect, or the server is not compatible.
@@ -257,13 +259,13 @@ impl Failure {
     }
 
     /// Reads the script's error for an unknown layout: the layout of the conversation, and the newest known one.
-    fn newer_layout(&self) -> Option<NewerLayout> {
+    fn newer_layout(&self) -> Option<LayoutError> {
         if self.0.code() != Some("NEWER") {
             return None;
         }
 
         let mut numbers = self.0.detail()?.split(' ').map_while(|number| number.parse().ok());
-        Some(NewerLayout { found: numbers.next()?, known: numbers.next()? })
+        Some(LayoutError::Newer { found: numbers.next()?, known: numbers.next()? })
     }
 
     /// Returns the error of a call, which may concern one conversation.
@@ -276,7 +278,7 @@ impl Failure {
         if self.0.code() == Some("DAMAGED") {
             // A script found that a key is missing. The message begins with a position.
             let position = self.0.detail().and_then(|detail| detail.split(' ').next()?.parse().ok());
-            Damaged::error(id, position.unwrap_or_default())
+            LayoutError::damaged(id, position.unwrap_or_default())
         } else if let Some(newer) = self.newer_layout() {
             StoreError::backend(newer)
         } else {
@@ -370,7 +372,7 @@ mod tests {
         let id = ConversationId::new(["a"]).unwrap();
         let error = server("NEWER 3 1 script: 00, on @user_script:1.").into_store_error(Some(&id));
         let StoreError::Backend { source } = error else { panic!("{error:?}") };
-        assert_eq!(source.downcast_ref(), Some(&NewerLayout { found: 3, known: 1 }));
+        assert_eq!(source.downcast_ref(), Some(&LayoutError::Newer { found: 3, known: 1 }));
     }
 
     #[test]

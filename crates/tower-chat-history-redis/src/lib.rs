@@ -74,7 +74,7 @@ mod stored;
 mod write;
 
 pub use self::{
-    error::{Damaged, NewerLayout, OpenError},
+    error::{LayoutError, OpenError},
     options::RedisOptions,
     store::RedisStore,
 };

@@ -6,7 +6,7 @@ use tower_chat_history_core::{ConversationId, Cursor, Listing, Prefix, StoreErro
 
 use crate::{
     call::Shared,
-    error::NewerLayout,
+    error::LayoutError,
     read,
     registry::{self, MIN_AGE, Name, NameRemoval, NamesFor, NamesPage, Slot, Stamp, forget},
     scripts,
@@ -42,7 +42,7 @@ pub(crate) async fn list(
 fn is_of_conversation(error: &StoreError) -> bool {
     match error {
         StoreError::Corrupt { .. } => true,
-        StoreError::Backend { source } => source.is::<NewerLayout>(),
+        StoreError::Backend { source } => matches!(source.downcast_ref(), Some(LayoutError::Newer { .. })),
         _ => false,
     }
 }

@@ -7,7 +7,7 @@ use tower_chat_history_core::{
 
 use crate::{
     call::{self, Shared},
-    error::{Damaged, UnexpectedReply},
+    error::{LayoutError, UnexpectedReply},
     registry,
     reply::corrupt_compaction,
     scripts,
@@ -33,6 +33,7 @@ pub(crate) async fn load(shared: &Shared, id: &ConversationId, load: Load) -> Re
 
     let call = call.number(u64::from(load.or_added));
     let call = call.number(load.limit.messages() as u64).number(load.limit.bytes() as u64);
+    let call = call.number(load.limit.media_bytes() as u64);
 
     let mut reply = shared.run_limited(call).await?;
     match reply.word.as_str() {
@@ -112,7 +113,7 @@ pub(crate) async fn describe_all(
 
 /// Reads stored labels: their version, the name of the call that stored them, and their record.
 pub(crate) fn labels(stored: &[u8], id: &ConversationId, first: Seq) -> Result<(Labels, LabelsVersion), StoreError> {
-    decode_labels(stored).ok_or_else(|| Damaged::error(id, first.get()))
+    decode_labels(stored).ok_or_else(|| LayoutError::damaged(id, first.get()))
 }
 
 fn decode_labels(stored: &[u8]) -> Option<(Labels, LabelsVersion)> {

@@ -8,7 +8,7 @@ use tower_chat_history_core::{
 };
 
 use crate::{
-    error::{Damaged, UnexpectedReply},
+    error::{LayoutError, UnexpectedReply},
     stored::{Entry, StoredExchange, decode},
 };
 
@@ -107,7 +107,7 @@ impl Reply {
         for (seq, stored) in (from..).zip(stored) {
             let recorded = decode(id, seq, &stored.record, &stored.recalled, &stored.provenance)?;
             if !Entry::new(&stored.entry).is_some_and(|entry| entry.matches(&recorded.exchange)) {
-                return Err(Damaged::error(id, seq));
+                return Err(LayoutError::damaged(id, seq));
             }
             exchanges.push(recorded);
         }
@@ -130,14 +130,14 @@ impl Reply {
         }
         if !provenances.is_empty() && lines != records.len() {
             // A provenance has no line break, so one of them is damaged. A read of one exchange names its position.
-            return Err(Damaged::error(id, from));
+            return Err(LayoutError::damaged(id, from));
         }
         let mut provenances = &*provenances;
 
         let mut exchanges = Vec::with_capacity(records.len());
         for (seq, (record, entry)) in (from..).zip(records.into_iter().zip(entries)) {
             let entry = bytes(entry)?;
-            let has_recalled = Entry::new(&entry).ok_or_else(|| Damaged::error(id, seq))?.has_recalled;
+            let has_recalled = Entry::new(&entry).ok_or_else(|| LayoutError::damaged(id, seq))?.has_recalled;
 
             let line = memchr::memchr(b'\n', provenances).unwrap_or(provenances.len());
             let (provenance, others) = provenances.split_at(line);
@@ -218,7 +218,11 @@ fn compaction(numbers: &[u8], state: Option<Vec<u8>>, derived: Option<Vec<u8>>) 
 }
 
 pub(crate) fn corrupt_compaction(id: &ConversationId, profile: &Profile) -> StoreError {
-    StoreError::CorruptCompaction { conversation: id.clone(), profile: profile.clone(), source: Box::new(Damaged) }
+    StoreError::CorruptCompaction {
+        conversation: id.clone(),
+        profile: profile.clone(),
+        source: Box::new(LayoutError::Damaged),
+    }
 }
 
 /// Returns the text of an answer to a command that is not a script.

@@ -4,14 +4,15 @@ use std::ops::Range;
 
 use tower_chat_history_core::{ConversationId, Exchange, Recorded, Seq, StoreError, backend::ExchangeRecords};
 
-use crate::error::Damaged;
+use crate::error::LayoutError;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The positions of an entry's fields, as in `NUMBERS` of `scripts/state.lua`.
-const OWN_MESSAGES: Range<usize> = 21..25;
-const OWN_BYTES: Range<usize> = 25..31;
-const ID: usize = 47;
+const OWN_MESSAGES: Range<usize> = 27..31;
+const OWN_BYTES: Range<usize> = 31..37;
+const OWN_MEDIA: Range<usize> = 37..43;
+const ID: usize = 59;
 
 /// An exchange as it is stored.
 pub(crate) struct StoredExchange {
@@ -56,6 +57,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) has_recalled: bool,
     messages: u64,
     bytes: u64,
+    media_bytes: u64,
     id: &'a [u8],
 }
 
@@ -72,6 +74,7 @@ impl<'a> Entry<'a> {
             has_recalled: flags & 2 != 0,
             messages: number(entry.get(OWN_MESSAGES)?),
             bytes: number(entry.get(OWN_BYTES)?),
+            media_bytes: number(entry.get(OWN_MEDIA)?),
             id: entry.get(ID..)?,
         })
     }
@@ -82,6 +85,7 @@ impl<'a> Entry<'a> {
             && self.opens_turn == exchange.opens_turn()
             && self.messages == exchange.counted_messages() as u64
             && self.bytes == exchange.bytes() as u64
+            && self.media_bytes == exchange.media_bytes() as u64
     }
 }
 
@@ -103,7 +107,7 @@ fn recalled_record(value: &[u8]) -> Result<Option<&str>, BoxError> {
     if value.is_empty() {
         return Ok(None);
     }
-    let (_cited, record) = std::str::from_utf8(value)?.split_once(' ').ok_or(Damaged)?;
+    let (_cited, record) = std::str::from_utf8(value)?.split_once(' ').ok_or(LayoutError::Damaged)?;
     Ok(Some(record))
 }
 
@@ -114,9 +118,9 @@ mod tests {
     use super::*;
 
     fn entry(opens: u8, id: &str) -> Vec<u8> {
-        let numbers = [&[opens][..], &[0, 0, 0, 0, 1, 2], &[0, 0, 0, 0, 0, 0, 3, 4], &[0, 0, 0, 0, 0, 5]];
-        let own = [&[0, 0, 0, 1][..], &[0, 0, 0, 0, 0, 30], b"the-call's-name-"];
-        [&numbers.concat()[..], &own.concat(), id.as_bytes()].concat()
+        let sums = [&[0, 0, 0, 0, 1, 2][..], &[0, 0, 0, 0, 0, 0, 3, 4], &[0, 0, 0, 0, 2, 1], &[0, 0, 0, 0, 0, 5]];
+        let own = [&[0, 0, 0, 1][..], &[0, 0, 0, 0, 0, 30], &[0; 6], b"the-call's-name-"];
+        [&[opens], &sums.concat()[..], &own.concat(), id.as_bytes()].concat()
     }
 
     #[test]
@@ -133,9 +137,20 @@ mod tests {
         let recalling = entry(3, "e1");
         let recalling = Entry::new(&recalling).unwrap();
         assert!(recalling.has_recalled && recalling.matches(&exchange), "the flag is not a part of the exchange");
-        for none in [&b""[..], b"secret", &entry(4, "e1"), &bytes[..46]] {
+        for none in [&b""[..], b"secret", &entry(4, "e1"), &bytes[..58]] {
             assert!(Entry::new(none).is_none());
         }
+    }
+
+    #[test]
+    fn an_entry_has_the_media_of_its_exchange() {
+        let exchange = Exchange::new(ExchangeId::new("e1").unwrap(), [Message::user("A".repeat(2_000))]);
+        assert_eq!((exchange.bytes(), exchange.media_bytes()), (0x07_ec, 0x07_d0));
+        let mut bytes = entry(1, "e1");
+        bytes[OWN_BYTES].copy_from_slice(&[0, 0, 0, 0, 0x07, 0xec]);
+        assert!(!Entry::new(&bytes).unwrap().matches(&exchange));
+        bytes[OWN_MEDIA].copy_from_slice(&[0, 0, 0, 0, 0x07, 0xd0]);
+        assert!(Entry::new(&bytes).unwrap().matches(&exchange));
     }
 
     #[test]

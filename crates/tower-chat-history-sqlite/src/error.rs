@@ -5,29 +5,28 @@ use std::{error::Error, fmt, path::PathBuf, sync::Arc};
 use rusqlite::ErrorCode;
 use tower_chat_history_core::StoreError;
 
-/// The source of the [`Backend`](StoreError::Backend) error that each call returns after the store was closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the store is closed")]
+/// The source of the [`Backend`](StoreError::Backend) error of a call that the store could not begin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub struct Closed;
-
-impl Closed {
-    pub(crate) fn error() -> StoreError {
-        StoreError::backend(Self)
-    }
+pub enum SqliteError {
+    /// The store was [closed](crate::SqliteStore::close).
+    #[error("the store is closed")]
+    Closed,
+    /// The database file was deleted or replaced while the store had it open.
+    ///
+    /// To continue, open the store again. The acknowledged writes up to then are in the deleted or replaced file. This
+    /// is detected on Unix; other systems do not let an open file be replaced.
+    #[error("the database {path} was deleted or replaced while it was open: close this store and open it again")]
+    Replaced {
+        /// The absolute path of the file.
+        path: PathBuf,
+    },
 }
 
-/// The source of the [`Backend`](StoreError::Backend) error that each call returns after the database file was deleted
-/// or replaced while the store had it open.
-///
-/// To continue, open the store again. The acknowledged writes up to then are in the deleted or replaced file. This is
-/// detected on Unix; other systems do not let an open file be replaced.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the database {path} was deleted or replaced while it was open: close this store and open it again")]
-#[non_exhaustive]
-pub struct Replaced {
-    /// The absolute path of the file.
-    pub path: PathBuf,
+impl SqliteError {
+    pub(crate) fn closed() -> StoreError {
+        StoreError::backend(Self::Closed)
+    }
 }
 
 /// A call panicked. Its writes were rolled back.
@@ -60,8 +59,8 @@ impl From<StoreError> for Failure {
     }
 }
 
-impl From<Replaced> for Failure {
-    fn from(replaced: Replaced) -> Self {
+impl From<SqliteError> for Failure {
+    fn from(replaced: SqliteError) -> Self {
         Self::Store(StoreError::backend(replaced))
     }
 }

@@ -71,7 +71,7 @@ mod store;
 mod write;
 
 pub use self::{
-    error::{Closed, Replaced},
+    error::SqliteError,
     options::{OpenError, SqliteOptions, Synchronous},
     stats::Stats,
     store::SqliteStore,

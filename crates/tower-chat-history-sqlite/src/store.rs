@@ -12,7 +12,7 @@ use tower_chat_history_core::{
 
 use crate::{
     erasures::RecordErasure,
-    error::Closed,
+    error::SqliteError,
     job::{ReaderCommand, Request, Shared, Task, Upkeep, UpkeepStep, WriterCommand},
     options::{OpenError, SqliteOptions},
     read::{CountStep, DescribeConversation, ListConversations, LoadWindow, ReadPage, Step},
@@ -98,15 +98,16 @@ impl SqliteStore {
     /// # Errors
     ///
     /// Returns [`Unavailable`](StoreError::Unavailable) if another process uses the file for longer than the busy
-    /// timeout, and [`Backend`](StoreError::Backend) if the file was [replaced](crate::Replaced). Other failures of
-    /// SQLite are reported as one of these two errors.
+    /// timeout, and [`Backend`](StoreError::Backend) if the file was [replaced](SqliteError::Replaced). Other failures
+    /// of SQLite are reported as one of these two errors.
     pub async fn checkpoint(&self) -> Result<(), StoreError> {
         self.upkeep(UpkeepStep::Checkpoint).await
     }
 
     /// Closes the store: finishes the calls that are in progress, closes the file and ends the threads.
     ///
-    /// Later calls through other clones fail with [`Closed`] as the source. Closing a closed store succeeds.
+    /// Later calls through other clones fail with [`SqliteError::Closed`] as the source. Closing a closed store
+    /// succeeds.
     ///
     /// # Errors
     ///
@@ -129,22 +130,22 @@ impl SqliteStore {
     async fn upkeep(&self, step: UpkeepStep) -> Result<(), StoreError> {
         let (reply, answer) = oneshot::channel();
         let upkeep = Upkeep { step, queued: Instant::now(), reply };
-        self.shared.writes.send(WriterCommand::Upkeep(upkeep)).map_err(|_| Closed::error())?;
-        answer.await.unwrap_or_else(|_| Err(Closed::error()))
+        self.shared.writes.send(WriterCommand::Upkeep(upkeep)).map_err(|_| SqliteError::closed())?;
+        answer.await.unwrap_or_else(|_| Err(SqliteError::closed()))
     }
 
     async fn query<Q: Request>(&self, request: Q) -> Result<Q::Answer, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job = ReaderCommand::Job(Box::new(Task::new(request, reply)));
-        self.shared.reads.send(job).map_err(|_| Closed::error())?;
-        answer.await.unwrap_or_else(|_| Err(Closed::error()))
+        self.shared.reads.send(job).map_err(|_| SqliteError::closed())?;
+        answer.await.unwrap_or_else(|_| Err(SqliteError::closed()))
     }
 
     async fn write<Q: Request>(&self, request: Q) -> Result<Q::Answer, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job = WriterCommand::Job(Box::new(Task::new(request, reply)));
-        self.shared.writes.send(job).map_err(|_| Closed::error())?;
-        answer.await.unwrap_or_else(|_| Err(Closed::error()))
+        self.shared.writes.send(job).map_err(|_| SqliteError::closed())?;
+        answer.await.unwrap_or_else(|_| Err(SqliteError::closed()))
     }
 }
 

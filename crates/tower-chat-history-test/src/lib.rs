@@ -108,6 +108,10 @@
 //! The months are those of the providers' documentation and of the first reports. The page of each provider has its
 //! sources. [`ChatProvider::check`] checks the body of a request without a mock.
 //!
+//! [`Replies::compat`] adds the rules of a reader that accepts less, as `Compat` of `tower-chat-history` describes it:
+//! the rules of the table of readers for one provider, or those of a chat template. [`check_compat`] checks messages
+//! without a mock.
+//!
 //! The next test finds that a program loses DeepSeek's reasoning, because async-openai's types have no field for it:
 //!
 //! ```
@@ -174,13 +178,15 @@
 //! | `openai` | yes | [`MockLlm`], with the types of async-openai |
 //! | `server` | yes | [`MockServer`], with axum |
 //!
-//! [`FaultStore`], [`check_chat_rules`], [`ChatProvider::check`], [`messages`] and [`responses`] need no feature.
+//! [`FaultStore`], [`check_chat_rules`], [`check_compat`], [`ChatProvider::check`], [`messages`] and [`responses`] need
+//! no feature.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The documentation is published with all features. Without some of them, links to their items are broken.
 #![cfg_attr(not(all(feature = "openai", feature = "server")), allow(rustdoc::broken_intra_doc_links))]
 
 mod chat_rules;
+mod compat_rules;
 mod fault;
 #[cfg(feature = "openai")]
 mod llm;
@@ -204,6 +210,7 @@ pub use self::llm::{MockChat, MockChatStream, MockLlm};
 pub use self::server::{MockEmbeddings, MockServer, RecordedRequest};
 pub use self::{
     chat_rules::{RuleViolation, check_chat_rules},
+    compat_rules::{CompatViolation, check_compat},
     fault::{Fault, FaultStore, Hold, Op},
     provider::{ChatProvider, ProviderRefusal, RefusalReason},
 };

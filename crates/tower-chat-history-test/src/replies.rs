@@ -6,18 +6,19 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tower_chat_history_core::Message;
+use tower_chat_history_core::{Compat, Message};
 
+use crate::{
+    compat_rules::check_compat,
+    provider::{ChatProvider, Prompt, ReplyRecords, Signer},
+    reply::{ApiFailure, Reply},
+    util::lock,
+};
 #[cfg(feature = "server")]
 use crate::{
     messages::{MadeMessage, MessagesProvider},
     reply::NoReply,
     responses::{MadeResponse, ResponsesProvider},
-};
-use crate::{
-    provider::{ChatProvider, Prompt, ReplyRecords, Signer},
-    reply::{ApiFailure, Reply},
-    util::lock,
 };
 
 /// The source of the replies of a [`MockLlm`](crate::MockLlm) or a [`MockServer`](crate::MockServer).
@@ -46,6 +47,7 @@ pub struct Replies {
     source: Arc<Source>,
     check_prompts: bool,
     provider: ChatProvider,
+    compat: Compat,
     /// The replies with reasoning.
     records: ReplyRecords,
     #[cfg(feature = "server")]
@@ -84,6 +86,7 @@ impl Replies {
             source: Arc::new(source),
             check_prompts: true,
             provider: ChatProvider::default(),
+            compat: Compat::new(),
             records: ReplyRecords::default(),
             #[cfg(feature = "server")]
             messages: MessagesProvider::new("mock"),
@@ -100,6 +103,14 @@ impl Replies {
     #[must_use]
     pub fn provider(mut self, provider: ChatProvider) -> Self {
         self.provider = provider;
+        self
+    }
+
+    /// Sets what the reader of chat completions accepts. Anything else is refused with status 400, in the words of a
+    /// reader with the same rule. The default is a reader that accepts everything.
+    #[must_use]
+    pub const fn compat(mut self, compat: Compat) -> Self {
+        self.compat = compat;
         self
     }
 
@@ -134,6 +145,11 @@ impl Replies {
             && let Err(refusal) = self.provider.check_prompt(prompt, Some(&self.records))
         {
             return (Reply::error(refusal.into()), Signer::default());
+        }
+        if self.check_prompts
+            && let Err(violation) = check_compat(prompt.messages, prompt.tools.is_some(), &self.compat)
+        {
+            return (Reply::error(ApiFailure::new(400, violation.to_string())), Signer::default());
         }
         (self.take(prompt.messages), Signer::new(self.provider, &self.records, prompt))
     }

@@ -56,8 +56,9 @@
 //! | `context.budget.window` | `"by_model"`, `"unlimited"`, `{ tokens = 16_000 }` or `{ of_model = "gpt-4o" }` |
 //! | `context.budget.models.NAME`, `context.budget.unknown` | [`ModelLimits`](crate::budget::ModelLimits): `context_tokens`, `prompt_tokens`, `reply_tokens` |
 //! | `context.watermarks` | [`Watermarks`]: `high` and `low`, each `{ percent = 75 }`, `{ messages = 40 }` or `{ turns = 20 }` |
-//! | `context.load_limit` | [`LoadLimit`](crate::store::LoadLimit): `messages`, `bytes` |
+//! | `context.load_limit` | [`LoadLimit`](crate::store::LoadLimit): `messages`, `bytes`, `media_bytes` |
 //! | `context.clear_results` | [`ClearResults`](crate::budget::ClearResults): `keep`, `clear_at_least_tokens`, `exclude_tools`, `placeholder`. Without this group, no results are cleared. |
+//! | `context.old_reasoning_turns` | [`old_reasoning`](ContextOptions::old_reasoning): a number. Without it, old reasoning stays. |
 //! | `policies` | [`Policies`], each with the name of its variant, such as `"keep_text"` |
 //! | `policies.on_conflict` | `"rebase"`, `"reject"`, or `{ serialize = { max_waiting = 16, timeout_ms = 60_000 } }` |
 //! | `policies.detach_limits` | [`DetachLimits`](crate::policy::DetachLimits): `max_streams`, `max_per_conversation`, `timeout_ms` (or `"none"`) |
@@ -66,6 +67,7 @@
 //! | `limits.all`, `limits.under.PREFIX` | [`Limits`]. Those of the longest prefix apply, and no others. |
 //! | `limits.all.calls_per_minute_under` | a list of `{ parts = 1, calls = 600 }` |
 //! | `limits.conversations` | [`ConversationQuota`]: a list of `{ prefix = "acme", parts = 2, max = 100 }`, by default for all prefixes. It needs a [store](Parts::store). |
+//! | `readers.NAME` | a [row](crate::compat::ReaderRow) of the table of readers, which replaces the one of this name: `providers`, `hosts`, `models`, `hosted`, `compat` with its flags ([`Compat`](crate::compat::Compat)), `source`, `month` |
 //! | `telemetry` | [`Telemetry`]: `spans`, `chat_span` |
 //! | `telemetry.conversation_ids` | `"off"`, `"raw"` or `{ hashed_with_key = "a secret" }` |
 //! | `telemetry.content` | [`CaptureContent`](crate::telemetry::CaptureContent) by its name in OpenTelemetry's conventions, such as `"NO_CONTENT"` |
@@ -82,6 +84,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use crate::context::{
     InputMode,
     budget::{Watermark, Watermarks},
+    compat::Readers,
 };
 use serde::Deserialize;
 #[doc(inline)]
@@ -110,6 +113,7 @@ pub struct HistoryConfig {
     policies: Policies,
     summaries: Option<SummaryOptions>,
     limits: LimitSettings,
+    readers: Readers,
     /// [`HistoryOptions::telemetry`], to which code can add a meter.
     pub telemetry: Telemetry,
     #[serde(rename = "store_timeout_ms", deserialize_with = "field::timeout_or_none")]
@@ -201,6 +205,7 @@ impl HistoryConfig {
             .context(self.context.clone())
             .policies(self.policies.clone())
             .limits(limits)
+            .readers(self.readers.clone())
             .telemetry(self.telemetry.clone())
             .store_timeout(self.store_timeout)
             .save_attempts(self.save_attempts)
@@ -238,6 +243,7 @@ impl Default for HistoryConfig {
             policies: options.policies,
             summaries: None,
             limits: LimitSettings::default(),
+            readers: options.readers,
             telemetry: options.telemetry,
             store_timeout: options.store_timeout,
             save_attempts: options.save_attempts,

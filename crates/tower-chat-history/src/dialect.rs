@@ -75,9 +75,8 @@
 //!
 //! Anthropic's models that think with a budget refuse results as the end of a turn if no thinking is before the calls
 //! (as of November 2026). Calls of another dialect have none, and neither have calls whose thinking was left out after
-//! a cut. If the model did not reply to such results before the next question, a constant reply is sent between them.
-//! The request must state the budget
-//! ([`RequestInfo::thinks_with_budget`](crate::engine::RequestInfo::thinks_with_budget)), as the layer over HTTP does.
+//! a cut. If the model did not reply to such results before the next question, the constant reply before the question
+//! ends their turn.
 //!
 //! A turn has one dialect. Results for calls of another dialect fail with
 //! [`DialectPlace::OpenTurn`](crate::error::DialectPlace::OpenTurn), because providers refuse a tool loop without the

@@ -378,7 +378,7 @@ pub enum HeaderError {
         /// The name of the header.
         name: http::HeaderName,
         /// The cause.
-        source: tower_chat_history_core::ExchangeIdError,
+        source: tower_chat_history_core::InvalidValue,
     },
     /// The value is neither `true` nor `false`.
     #[error("the value of the header {name} is neither true nor false")]
@@ -391,6 +391,24 @@ pub enum HeaderError {
     NotANumber {
         /// The name of the header.
         name: http::HeaderName,
+    },
+}
+
+/// The error for a value that an option cannot have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionError {
+    /// A text names no variant of [`CaptureContent`](crate::telemetry::CaptureContent).
+    #[error("invalid value for the capture of content: expected NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT")]
+    CaptureContent,
+    /// The [list of stores](crate::RoutedStore::over) is empty.
+    #[error("invalid list of stores: expected at least one store")]
+    NoStore,
+    /// Two stores of the [list](crate::RoutedStore::over) have the same name.
+    #[error("invalid list of stores: the name {name} occurs twice")]
+    RepeatedStore {
+        /// The name.
+        name: String,
     },
 }
 

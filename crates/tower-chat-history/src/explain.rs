@@ -12,7 +12,7 @@
 //! | row | meaning |
 //! |---|---|
 //! | [`Fate::Sent`] | It was sent as it is stored. Of an exchange in another dialect, the translation is the message. |
-//! | [`Fate::InPart`] | A part of it was sent: reasoning or results were not valid in the prompt, or its round was left out. |
+//! | [`Fate::InPart`] | A part of it was sent: reasoning or results were not valid in the prompt, or its round was left out. Or it was sent as its [reader](crate::compat) accepts it. |
 //! | [`Fate::Cleared`] | A placeholder was sent in place of old results. |
 //! | [`Fate::LeftOut`] | Nothing of it was sent. [`Why`] has the reasons. |
 //! | [`Subject::Before`] | All exchanges before the window, which are not read, and how far the summary covers them. |
@@ -30,6 +30,9 @@
 //!   removed. A [fork](crate::store::Fork) does not copy recalled messages that cite another conversation.
 //! - If [other messages](crate::CallOptions::store_instead) were stored than sent, the input is not known. If a
 //!   [`Trimmer`](crate::budget::Trimmer) chose the turns, its choice is not known.
+//! - If the reader accepted less than the log has, what it accepted must still be known: by the
+//!   [table of readers](crate::HistoryOptions::readers), or by what the conversation has learned. If the instructions
+//!   of the head were sent as a message of the user, that message is not known, as the head is not.
 //! - The options must be those with which the prompt was made: the profile, the format of summaries, the clearing of
 //!   results, and the token counter if results are cleared.
 

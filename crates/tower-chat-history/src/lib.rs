@@ -48,6 +48,7 @@
 //! | [writing an adapter](adapt::writing_an_adapter) | a complete adapter for your own types, step by step |
 //! | [`HistoryOptions`] | all options with their defaults |
 //! | [budget], [tokens] | the limits of a prompt, and the token counters |
+//! | [compat] | what providers, servers and chat templates accept, and how prompts are adapted to them |
 //! | [limits] | the most that the conversations of a tenant may use |
 //! | [policy] | the policies for conflicts, failures and interruptions |
 //! | [summary] | summaries by a second model |
@@ -60,6 +61,7 @@
 //! | [trim], [view] | functions that trim a list of messages, or turn it into a valid prompt, without a store |
 //! | [guarantees], [cases] | the guarantees with their conditions, and the outcome of every case |
 //! | [glossary] | the terms, with a worked example |
+//! | [readers] | how a conversation goes on with another provider, model or chat template |
 //! | [providers] | the providers by integration: what is sent again, and what they refuse |
 //!
 //! The crate root has the items that most programs use. All others are in the modules.
@@ -95,6 +97,50 @@
 pub mod adapt;
 mod cached;
 mod call;
+pub mod compat {
+    //! The readers of prompts: providers, servers and chat templates, and what they accept.
+    //!
+    //! A provider that made a reply takes it back. Another provider, model or chat template often refuses it. So each
+    //! prompt is adapted to its reader. The log stays as it is, and so do the caller's own head and input.
+    //!
+    //! # Without a row
+    //!
+    //! Fields that only their maker accepts are sent to that maker alone: `reasoning_content`, `reasoning`,
+    //! `reasoning_details`, `thinking_blocks`, `extra_content`, any other field that the format does not define, and
+    //! fields without a value, such as `"refusal":null`. The maker is known by the [origin](crate::store::Origin) and
+    //! the host of the call, or else by the family of the model. If nothing is known about one of the two, the
+    //! fields stay.
+    //!
+    //! # With a row
+    //!
+    //! [`Readers`] is the table of what is refused, by provider, host and model. For the reader of a call,
+    //! [`Compat`] says how the log is rendered:
+    //!
+    //! | flag | what is sent |
+    //! |---|---|
+    //! | [`system`](Compat::system) | a system or developer message within the log is a message of the user |
+    //! | [`no_developer`](Compat::no_developer) | a developer message is a system message |
+    //! | [`alternates`](Compat::alternates) | a constant message stands between two of the user, or two replies |
+    //! | [`begins_with_user`](Compat::begins_with_user) | a constant message of the user stands before a reply at the beginning |
+    //! | [`text_content`](Compat::text_content) | a list of texts is one text |
+    //! | [`plain_fields`](Compat::plain_fields) | fields that the format does not define are left out for every maker, apart from the reader's own `reasoning` |
+    //! | [`reasoning`](Compat::reasoning) | an empty `reasoning_content` is added, or reasoning is left out |
+    //! | [`call_ids`](Compat::call_ids) | an id of another form is replaced by a digest of it, in the call and in its result |
+    //! | [`single_calls`](Compat::single_calls) | each call of a reply is a reply of its own, followed by its result |
+    //! | [`media`](Compat::media) | the oldest media are a placeholder |
+    //!
+    //! Each message is rendered by itself and by the messages before it, so prompts for one reader begin with each
+    //! other, and a provider's cache stays valid. There is one exception: several calls that wait for their results
+    //! are one reply until the results are stored.
+
+    #[doc(inline)]
+    pub use tower_chat_history_core::{
+        CallIdForm, Compat, LearnedReader, LearnedReaders, MadeBy, MediaCompat, ReasoningField, SystemMessages,
+    };
+
+    #[doc(inline)]
+    pub use crate::context::compat::{ReaderRow, Readers};
+}
 #[doc(hidden)] // It is shown in `adapt`.
 pub mod completion;
 #[cfg(feature = "config")]
@@ -114,6 +160,7 @@ pub mod middleware;
 mod options;
 pub mod policy;
 pub mod recall;
+pub mod refusal;
 pub mod report;
 mod routed;
 pub mod summary;
@@ -143,15 +190,14 @@ pub mod store {
     #[doc(inline)]
     pub use tower_chat_history_core::{
         Added, Append, Appended, ByStore, Citation, Compact, CompactOutcome, Compaction, CompactionError,
-        CompactionVersion, Content, Conversation, ConversationId, ConversationIdError, Cursor, CursorError, Cut, Cuts,
-        Derived, Epoch, Erase, EraseError, EraseExt, EraseQuotesError, ErasedPage, ErasedQuotes, Erasure, Exchange,
-        ExchangeId, ExchangeIdError, Expect, ExpireError, Expiry, ExpiryCursor, ExpiryRule, ExpiryRun,
-        FailedConversation, ForeignShape, Fork, ForkError, ForkTo, Forked, HistoryStore, HistoryStoreExt, ImportError,
-        Incarnation, KnownState, Labels, LabelsError, LabelsOutcome, LabelsVersion, List, ListExt, Listed, Listing,
-        Load, LoadLimit, LoadLimitError, Loaded, Message, MessageError, Metadata, MetadataError, Newest, NewestRound,
-        Origin, Page, PageBack, Positions, Prefix, Profile, ProfileError, PromptDigests, Provenance, Prune, PruneTo,
-        Pruned, Recalled, Receipt, Recorded, Removed, Revision, RevisionError, Role, Scrubbed, Sealed, SealedError,
-        Seq, StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window, erase_quotes,
+        CompactionVersion, Content, Conversation, ConversationId, ConversationIdError, Cursor, Cut, Cuts, Derived,
+        Epoch, Erase, EraseExt, ErasedPage, ErasedQuotes, Erasure, Exchange, ExchangeId, Expect, Expiry, ExpiryCursor,
+        ExpiryRule, ExpiryRun, FailedConversation, ForeignShape, Fork, ForkError, ForkTo, Forked, HistoryStore,
+        HistoryStoreExt, ImportError, Incarnation, InvalidValue, KnownState, Labels, LabelsOutcome, LabelsVersion,
+        List, ListExt, Listed, Listing, Load, LoadLimit, LoadLimitError, Loaded, Message, MessageError, Metadata,
+        Newest, NewestRound, Origin, Page, PageBack, Positions, Prefix, Profile, PromptDigests, Provenance, Prune,
+        PruneTo, Pruned, Recalled, Receipt, Recorded, Removed, Revision, Role, Scrubbed, Sealed, Seq, Stopped,
+        StoreError, Summary, Timestamp, TokenCounts, ToolCall, Truncate, Truncated, Usage, Window, erase_quotes,
         management,
     };
 
@@ -159,7 +205,7 @@ pub mod store {
     pub use crate::{
         cached::CachedStore,
         memory::MemoryStore,
-        routed::{OtherStore, Route, RoutedStore, StoreList, StoreListError},
+        routed::{OtherStore, RoutedStore},
     };
 }
 
@@ -171,6 +217,9 @@ pub mod glossary {}
 pub mod guarantees {}
 #[doc = include_str!("../docs/providers.md")]
 pub mod providers {}
+
+#[doc = include_str!("../docs/readers.md")]
+pub mod readers {}
 
 #[doc(inline)]
 pub use tower_chat_history_core::{

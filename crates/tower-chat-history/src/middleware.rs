@@ -28,9 +28,9 @@
 //!   save, a summary or another call of its conversation ([`Serialize`](crate::policy::OnConflict::Serialize)), it
 //!   releases the permit first, and polls for readiness again after the wait. So does a call whose request is not
 //!   complete yet, such as one with a slow body. Calls that wait therefore never block other conversations.
-//! - If the provider refuses the call because it cannot read encrypted parts of the history any more, and the adapter
-//!   reports that as a [`Repair`](crate::adapt::Repair), the layer polls for readiness again and calls the inner service
-//!   once more, without these parts. It returns the response of that call, whatever it is.
+//! - If the provider refuses the prompt, and the adapter knows a [`Remedy`](crate::refusal::Remedy), the layer plans the
+//!   prompt again, polls for readiness and calls the inner service once more, at most twice. It returns the response of
+//!   the last call, whatever it is.
 //! - If the inner service fails or panics, or its future is dropped, nothing is stored.
 //! - Errors of the inner service are returned unchanged. The layer's own errors are listed in [error](crate::error).
 //!   All are in a [`BoxError`], so that the error type does not depend on the order of layers. To handle them, downcast
@@ -204,8 +204,8 @@ where
                 })
                 .await?;
 
-            let mut again = if turn.is_repairable() { draft.again() } else { None };
             loop {
+                let again = if turn.can_be_remedied() { draft.again() } else { None };
                 let sent = match draft.complete(Prompt::of(&turn)) {
                     Ok(sent) => sent,
                     Err(error) => {
@@ -223,27 +223,29 @@ where
                     inner.call(sent.request).await
                 };
                 let read = match called.instrument(span).await.map_err(Into::into) {
-                    Ok(response) => adapter.read(response, CallFacts::of(&turn).repairable(again.is_some())).await,
+                    Ok(response) => adapter.read(response, CallFacts::of(&turn).repeatable(again.is_some())).await,
                     Err(error) => Err(error),
                 };
-                let read = match read {
-                    Ok(read) => read,
+                let remedy = match &read {
+                    Ok(read) => read.remedy(),
+                    Err(error) => adapter.remedy(&**error).map(|remedy| (remedy, adapter.error_type(&**error))),
+                };
+                if let (Some(repeated), Some((remedy, error_type))) = (again, remedy)
+                    && turn.remedy(&remedy, &error_type).await
+                {
+                    // The service may have to be free of the refused response before it is ready again.
+                    drop(read);
+                    draft = repeated;
+                    must_be_ready = true;
+                    continue;
+                }
+                return match read {
+                    Ok(read) => read.finish(turn).await,
                     Err(error) => {
                         turn.fail(&adapter.error_type(&*error));
-                        return Err(error);
+                        Err(error)
                     }
                 };
-
-                let (Some(repeated), Some(error_type)) = (again.take(), read.repairable_error()) else {
-                    return read.finish(turn).await;
-                };
-                if !turn.repair(&error_type).await {
-                    return read.finish(turn).await;
-                }
-                // The service may have to be free of the refused response before it is ready again.
-                drop(read);
-                draft = repeated;
-                must_be_ready = true;
             }
         })
     }

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use crate::context::{
     budget::{ClearResults, ContextBudget, Trimmer, Watermarks},
+    compat::Readers,
     tokens::TokenCounter,
 };
 use tower_chat_history_core::{Dialect, LoadLimit, Origin, Profile};
@@ -29,6 +30,7 @@ pub struct HistoryOptions {
     pub(crate) limits: LimitRules,
     pub(crate) conversation_quota: Option<ConversationQuota>,
     pub(crate) origin: Origin,
+    pub(crate) readers: Readers,
     pub(crate) dialects: Vec<&'static dyn Dialect>,
     pub(crate) telemetry: Telemetry,
     pub(crate) store_timeout: Option<Duration>,
@@ -49,6 +51,7 @@ impl HistoryOptions {
             limits: LimitRules::new(),
             conversation_quota: None,
             origin: Origin::UNKNOWN,
+            readers: Readers::new(),
             dialects: Vec::new(),
             telemetry: Telemetry::default(),
             store_timeout: Some(Duration::from_secs(10)),
@@ -111,6 +114,14 @@ impl HistoryOptions {
     #[must_use]
     pub fn origin(mut self, origin: Origin) -> Self {
         self.origin = origin;
+        self
+    }
+
+    /// Sets the table of what providers, servers and chat templates accept. Prompts are adapted to it. The default is
+    /// [`Readers::new`]. See [`compat`](crate::compat).
+    #[must_use]
+    pub fn readers(mut self, readers: Readers) -> Self {
+        self.readers = readers;
         self
     }
 
@@ -202,6 +213,7 @@ impl fmt::Debug for HistoryOptions {
             limits,
             conversation_quota,
             origin,
+            readers,
             dialects,
             telemetry,
             store_timeout,
@@ -217,6 +229,7 @@ impl fmt::Debug for HistoryOptions {
             .field("limits", limits)
             .field("conversation_quota", conversation_quota)
             .field("origin", origin)
+            .field("readers", readers)
             .field("dialects", dialects)
             .field("telemetry", telemetry)
             .field("store_timeout", store_timeout)
@@ -249,6 +262,8 @@ pub struct ContextOptions {
     pub(crate) budget: ContextBudget,
     pub(crate) watermarks: Watermarks,
     pub(crate) clear_results: Option<ClearResults>,
+    #[cfg_attr(feature = "config", serde(rename = "old_reasoning_turns"))]
+    pub(crate) old_reasoning: Option<u32>,
     #[cfg_attr(feature = "config", serde(skip))]
     pub(crate) trimmer: Option<Arc<dyn Trimmer>>,
     #[cfg_attr(feature = "config", serde(skip))]
@@ -289,6 +304,30 @@ impl ContextOptions {
         self
     }
 
+    /// Leaves out the reasoning of old turns: the fields `reasoning_content` and `reasoning` of chat completions, and
+    /// `<think>…</think>` at the beginning of a reply. Providers count it as input at every call, as a rule without a
+    /// use for it. The reasoning of the turn under way and of this many turns before it stays. The default is to leave
+    /// out none.
+    ///
+    /// - From `1` on, reasoning leaves only at a [compaction](Self::watermarks), as its first step. In between, nothing
+    ///   changes, so the beginning of the prompt stays in the provider's prefix cache.
+    /// - With `0`, reasoning leaves as soon as its turn ends, also without a budget. Each question then changes the
+    ///   prompt from the reasoning of the previous turn on, once.
+    ///
+    /// Reasoning that a provider has signed or encrypted stays exactly as it is, in a message of which nothing else
+    /// changes either. So does that of replies with tool calls if the [reader](crate::compat) requires it, as DeepSeek
+    /// does. The log keeps everything.
+    ///
+    /// Some models need their earlier reasoning: MiniMax-M2 is trained to read its own `<think>` blocks again. Do not
+    /// set this option for them.
+    ///
+    /// The [report](crate::report::TurnTokens::reasoning_saved) has the tokens that this saves.
+    #[must_use]
+    pub const fn old_reasoning(mut self, turns: u32) -> Self {
+        self.old_reasoning = Some(turns);
+        self
+    }
+
     /// Sets the rule that chooses the turns that stay in the window. The default is to keep the newest turns.
     #[must_use]
     pub fn trimmer(mut self, trimmer: impl Trimmer) -> Self {
@@ -309,7 +348,8 @@ impl ContextOptions {
         self
     }
 
-    /// Sets the largest window that a call loads, in messages and bytes. The default is [`LoadLimit::default`].
+    /// Sets the largest window that a call loads, in messages, bytes of text and bytes of media. The default is
+    /// [`LoadLimit::default`].
     #[must_use]
     pub const fn load_limit(mut self, limit: LoadLimit) -> Self {
         self.load_limit = limit;
@@ -323,8 +363,8 @@ impl ContextOptions {
         self
     }
 
-    /// Sets the form of a summary in the prompt. The default is a system message which says that the summary is data.
-    /// See [`SummaryFormat`].
+    /// Sets the form of a summary in the prompt. The default is a text which says that the summary is data. See
+    /// [`SummaryFormat`].
     #[must_use]
     pub fn summary_format(mut self, format: SummaryFormat) -> Self {
         self.summary_format = format;
@@ -342,12 +382,22 @@ impl From<ContextBudget> for ContextOptions {
 impl fmt::Debug for ContextOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // All fields by name, so that none is missing here.
-        let Self { budget, watermarks, clear_results, trimmer, token_counter, load_limit, profile, summary_format } =
-            self;
+        let Self {
+            budget,
+            watermarks,
+            clear_results,
+            old_reasoning,
+            trimmer,
+            token_counter,
+            load_limit,
+            profile,
+            summary_format,
+        } = self;
         f.debug_struct("ContextOptions")
             .field("budget", budget)
             .field("watermarks", watermarks)
             .field("clear_results", clear_results)
+            .field("old_reasoning", old_reasoning)
             .field("trimmer", trimmer)
             .field("token_counter", token_counter)
             .field("load_limit", load_limit)

@@ -5,7 +5,7 @@
 //! - **A fork stays within one store.** A closure returns a handle, and two handles don't tell if they are of one
 //!   store.
 
-use std::{cmp::Ordering, collections::HashSet, fmt};
+use std::{cmp::Ordering, collections::HashSet, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
@@ -16,26 +16,13 @@ use tower_chat_history_core::{
     Truncate, Truncated,
 };
 
-/// The choice of a store for each conversation: a closure, or a [list of stores](StoreList).
-pub trait Route: Send + Sync + 'static {
-    /// The type of the stores.
-    type Store: HistoryStore;
+use crate::error::OptionError;
 
-    /// Returns the store of the conversation.
-    fn route(&self, id: &ConversationId) -> Self::Store;
-}
+/// Chooses the store of a conversation.
+type Choose<S> = Arc<dyn Fn(&ConversationId) -> S + Send + Sync>;
 
-impl<F, S> Route for F
-where
-    F: Fn(&ConversationId) -> S + Send + Sync + 'static,
-    S: HistoryStore,
-{
-    type Store = S;
-
-    fn route(&self, id: &ConversationId) -> S {
-        self(id)
-    }
-}
+/// Stores with names, and the closure that returns the index of a conversation's store.
+type Named<S> = (Arc<[(String, S)]>, Choose<usize>);
 
 /// A store that distributes conversations over several stores. A closure chooses the store of each conversation, for
 /// example by tenant, region or kind of user.
@@ -79,7 +66,7 @@ where
 /// # use tower_chat_history::MemoryStore as SqliteStore;
 /// use tower_chat_history::{ConversationId, MemoryStore, RoutedStore};
 ///
-/// # fn route(europe: SqliteStore, america: SqliteStore) -> Result<(), tower_chat_history::store::StoreListError> {
+/// # fn route(europe: SqliteStore, america: SqliteStore) -> Result<(), tower_chat_history::error::OptionError> {
 /// let store = RoutedStore::over([("europe", europe), ("america", america)], |id: &ConversationId| {
 ///     usize::from(id.parts().next().as_deref() == Some("acme"))
 /// })?;
@@ -90,24 +77,23 @@ where
 /// A fork makes the copy in the store of the conversation. If the closure chooses another store for the id of the copy,
 /// the fork is refused with [`OtherStore`]. Choose the id so that both are in one store, for example under the same
 /// tenant. To copy a conversation into another store, export it and import it there.
-#[derive(Clone)]
-pub struct RoutedStore<R>(R);
+///
+/// `S` is the type of the stores. `L` holds the list of stores, if there is one.
+pub struct RoutedStore<S, L = ()> {
+    choose: Choose<S>,
+    list: L,
+}
 
-impl<F, S> RoutedStore<F>
-where
-    F: Fn(&ConversationId) -> S + Send + Sync + 'static,
-    S: HistoryStore,
-{
+impl<S> RoutedStore<S> {
     /// Creates a store that routes conversations by this closure.
-    pub const fn new(route: F) -> Self {
-        Self(route)
+    pub fn new(choose: impl Fn(&ConversationId) -> S + Send + Sync + 'static) -> Self {
+        Self { choose: Arc::new(choose), list: () }
     }
 }
 
-impl<S, F> RoutedStore<StoreList<S, F>>
+impl<S> RoutedStore<S, Named<S>>
 where
     S: HistoryStore + Clone,
-    F: Fn(&ConversationId) -> usize + Send + Sync + 'static,
 {
     /// Creates a store over a list of stores with names. The closure returns the index of a conversation's store in the
     /// list. A larger number is taken modulo the number of stores. The names appear in receipts of erasures.
@@ -115,70 +101,52 @@ where
     /// # Errors
     ///
     /// Returns an error if there is no store, or if two stores have the same name.
-    pub fn over<N: Into<String>>(stores: impl IntoIterator<Item = (N, S)>, choose: F) -> Result<Self, StoreListError> {
-        StoreList::new(stores, choose).map(Self)
-    }
-}
-
-impl<R: Route> RoutedStore<R> {
-    /// Returns the store of the conversation.
-    pub fn route(&self, id: &ConversationId) -> R::Store {
-        self.0.route(id)
-    }
-}
-
-/// Stores with names, and a closure that chooses one for each conversation. A [`RoutedStore`] over
-/// such a list can list and erase conversations, because it knows all stores.
-#[derive(Clone)]
-pub struct StoreList<S, F> {
-    stores: Vec<(String, S)>,
-    choose: F,
-}
-
-impl<S, F> StoreList<S, F>
-where
-    S: HistoryStore + Clone,
-    F: Fn(&ConversationId) -> usize + Send + Sync + 'static,
-{
-    fn new<N: Into<String>>(stores: impl IntoIterator<Item = (N, S)>, choose: F) -> Result<Self, StoreListError> {
-        let stores: Vec<(String, S)> = stores.into_iter().map(|(name, store)| (name.into(), store)).collect();
+    pub fn over<N: Into<String>>(
+        stores: impl IntoIterator<Item = (N, S)>,
+        choose: impl Fn(&ConversationId) -> usize + Send + Sync + 'static,
+    ) -> Result<Self, OptionError> {
+        let stores: Arc<[(String, S)]> = stores.into_iter().map(|(name, store)| (name.into(), store)).collect();
         if stores.is_empty() {
-            return Err(StoreListError::Empty);
+            return Err(OptionError::NoStore);
         }
         let mut names = HashSet::new();
         if let Some((name, _)) = stores.iter().find(|(name, _)| !names.insert(name.as_str())) {
-            return Err(StoreListError::Repeated { name: name.clone() });
+            return Err(OptionError::RepeatedStore { name: name.clone() });
         }
-        Ok(Self { stores, choose })
+
+        let count = stores.len();
+        let index: Choose<usize> = Arc::new(move |id| choose(id) % count);
+        let list = (Arc::clone(&stores), Arc::clone(&index));
+        Ok(Self { choose: Arc::new(move |id| stores[index(id)].1.clone()), list })
+    }
+
+    fn stores(&self) -> &[(String, S)] {
+        &self.list.0
     }
 
     /// Returns the index of the conversation's store.
     fn index(&self, id: &ConversationId) -> usize {
-        (self.choose)(id) % self.stores.len()
+        (self.list.1)(id)
     }
 }
 
-impl<S, F> Route for StoreList<S, F>
-where
-    S: HistoryStore + Clone,
-    F: Fn(&ConversationId) -> usize + Send + Sync + 'static,
-{
-    type Store = S;
-
-    fn route(&self, id: &ConversationId) -> S {
-        self.stores[self.index(id)].1.clone()
+impl<S, L> RoutedStore<S, L> {
+    /// Returns the store of the conversation.
+    pub fn route(&self, id: &ConversationId) -> S {
+        (self.choose)(id)
     }
 }
 
-impl<S: fmt::Debug, F> fmt::Debug for StoreList<S, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.stores.iter().map(|(name, store)| (name, store))).finish()
+// Not derived, because a derived impl would require `S: Clone`.
+impl<S, L: Clone> Clone for RoutedStore<S, L> {
+    fn clone(&self) -> Self {
+        Self { choose: Arc::clone(&self.choose), list: self.list.clone() }
     }
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<R: Route> HistoryStore for RoutedStore<R> {
+impl<S: HistoryStore, L: Send + Sync + 'static> HistoryStore for RoutedStore<S, L> {
     /// Returns `routed`, because different conversations may have different stores.
     fn system(&self) -> &'static str {
         "routed"
@@ -212,7 +180,7 @@ impl<R: Route> HistoryStore for RoutedStore<R> {
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<R: Route<Store: Truncate>> Truncate for RoutedStore<R> {
+impl<S: Truncate, L: Send + Sync + 'static> Truncate for RoutedStore<S, L> {
     async fn truncate(
         &self,
         id: &ConversationId,
@@ -226,7 +194,7 @@ impl<R: Route<Store: Truncate>> Truncate for RoutedStore<R> {
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<R: Route<Store: Prune>> Prune for RoutedStore<R> {
+impl<S: Prune, L: Send + Sync + 'static> Prune for RoutedStore<S, L> {
     async fn prune(
         &self,
         id: &ConversationId,
@@ -240,16 +208,12 @@ impl<R: Route<Store: Prune>> Prune for RoutedStore<R> {
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<S, F> Fork for RoutedStore<StoreList<S, F>>
-where
-    S: Fork + Clone,
-    F: Fn(&ConversationId) -> usize + Send + Sync + 'static,
-{
+impl<S: Fork + Clone> Fork for RoutedStore<S, Named<S>> {
     /// Forks within one store. A fork into another store is refused with a [`Backend`](StoreError::Backend) error, whose
     /// source is [`OtherStore`].
     async fn fork(&self, id: &ConversationId, incarnation: Incarnation, to: ForkTo) -> Result<Forked, StoreError> {
-        let (name, store) = &self.0.stores[self.0.index(id)];
-        let (other, _) = &self.0.stores[self.0.index(&to.id)];
+        let (name, store) = &self.stores()[self.index(id)];
+        let (other, _) = &self.stores()[self.index(&to.id)];
         if name != other {
             return Err(StoreError::backend(OtherStore { store: name.clone(), other: other.clone() }));
         }
@@ -259,17 +223,13 @@ where
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<S, F> List for RoutedStore<StoreList<S, F>>
-where
-    S: List + Clone,
-    F: Fn(&ConversationId) -> usize + Send + Sync + 'static,
-{
+impl<S: List + Clone> List for RoutedStore<S, Named<S>> {
     /// Merges the pages of all stores. A conversation in a store that the closure does not choose for it is left out,
     /// because no other call finds it. A page counts the foreign keys of all stores up to their own cursors, so a key
     /// may count on more than one page. No key is left out.
     async fn list(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         let limit = limit.max(1);
-        let pages = try_join_all(self.0.stores.iter().map(|(_, store)| store.list(under, after, limit))).await?;
+        let pages = try_join_all(self.stores().iter().map(|(_, store)| store.list(under, after, limit))).await?;
         // Beyond the first cursor, a store may have conversations that its page lacks.
         let known_to = pages.iter().filter_map(|page| page.next.clone()).min_by(order);
         let mut merged = Listing::default();
@@ -281,7 +241,7 @@ where
                 let id = id_of(&entry).clone();
                 let is_known = known_to.as_ref().is_none_or(|end| id.as_str() <= end.last().as_str());
                 // The copies that are left out do not count. Otherwise, a page could end between two copies.
-                if is_known && self.0.index(&id) == store {
+                if is_known && self.index(&id) == store {
                     found.push((id, entry));
                 }
             }
@@ -301,7 +261,7 @@ where
     }
 
     async fn describe(&self, id: &ConversationId) -> Result<Option<Listed>, StoreError> {
-        self.0.route(id).describe(id).await
+        self.route(id).describe(id).await
     }
 
     async fn set_labels(
@@ -311,7 +271,7 @@ where
         replaces: LabelsVersion,
         labels: Labels,
     ) -> Result<LabelsOutcome, StoreError> {
-        self.0.route(id).set_labels(id, incarnation, replaces, labels).await
+        self.route(id).set_labels(id, incarnation, replaces, labels).await
     }
 }
 
@@ -319,26 +279,22 @@ where
 /// names of the stores in the list.
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<S, F> Erase for RoutedStore<StoreList<S, F>>
-where
-    S: Erase + Clone,
-    F: Fn(&ConversationId) -> usize + Send + Sync + 'static,
-{
+impl<S: Erase + Clone> Erase for RoutedStore<S, Named<S>> {
     async fn bar(&self, under: &Prefix) -> Result<(), StoreError> {
-        try_join_all(self.0.stores.iter().map(|(_, store)| store.bar(under))).await?;
+        try_join_all(self.stores().iter().map(|(_, store)| store.bar(under))).await?;
         Ok(())
     }
 
     /// Each store erases a part of the page. The next page begins where the first of them stopped. The others find
     /// nothing there up to their own cursors.
     async fn erase(&self, under: &Prefix, after: Option<&Cursor>, limit: usize) -> Result<ErasedPage, StoreError> {
-        let each = (limit / self.0.stores.len()).max(1);
-        let pages = join_all(self.0.stores.iter().map(|(_, store)| store.erase(under, after, each))).await;
+        let each = (limit / self.stores().len()).max(1);
+        let pages = join_all(self.stores().iter().map(|(_, store)| store.erase(under, after, each))).await;
 
         let mut removed = ByStore::default();
         let mut next = None;
         let mut failed = None;
-        for ((name, _), page) in self.0.stores.iter().zip(pages) {
+        for ((name, _), page) in self.stores().iter().zip(pages) {
             let numbers = match page {
                 Ok(page) => {
                     next = [next, page.next].into_iter().flatten().min_by(order);
@@ -359,13 +315,13 @@ where
     }
 
     async fn erase_if(&self, id: &ConversationId, revision: Revision) -> Result<Option<Removed>, StoreError> {
-        self.0.route(id).erase_if(id, revision).await
+        self.route(id).erase_if(id, revision).await
     }
 
     async fn count(&self, under: &Prefix) -> Result<ByStore, StoreError> {
-        let counts = self.0.stores.iter().map(|(_, store)| store.count(under));
+        let counts = self.stores().iter().map(|(_, store)| store.count(under));
         let mut counted = ByStore::default();
-        for ((name, _), count) in self.0.stores.iter().zip(try_join_all(counts).await?) {
+        for ((name, _), count) in self.stores().iter().zip(try_join_all(counts).await?) {
             counted += ByStore::of(name, count.total());
         }
         Ok(counted)
@@ -373,7 +329,7 @@ where
 
     async fn scrub(&self) -> Result<Scrubbed, StoreError> {
         let mut all = Scrubbed::default();
-        for (name, store) in &self.0.stores {
+        for (name, store) in self.stores() {
             let Scrubbed { done, left, .. } = store.scrub().await?;
             all.done.extend(done.into_iter().map(|step| format!("{name}: {step}")));
             all.left.extend(left.into_iter().map(|place| format!("{name}: {place}")));
@@ -390,25 +346,10 @@ fn order(one: &Cursor, other: &Cursor) -> Ordering {
     one.last().as_str().cmp(other.last().as_str())
 }
 
-impl<R> fmt::Debug for RoutedStore<R> {
+impl<S, L> fmt::Debug for RoutedStore<S, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RoutedStore").finish_non_exhaustive()
     }
-}
-
-/// The error for a list of stores that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreListError {
-    /// There was no store.
-    #[error("invalid list of stores: expected at least one store")]
-    Empty,
-    /// Two stores had the same name.
-    #[error("invalid list of stores: the name {name} occurs twice")]
-    Repeated {
-        /// The name.
-        name: String,
-    },
 }
 
 /// The error for a fork whose copy would be in another store of the list than the conversation. Nothing was copied.

@@ -17,6 +17,7 @@ use tower_chat_history::{
     TurnInput,
     dialect::OpenAiResponses,
     policy::OnLoadFailure,
+    refusal::Remedy,
     store::{Cut, Cuts, HistoryStore as _, Load, Loaded, Profile, Seq},
     summary::{Summaries, SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
 };
@@ -154,7 +155,7 @@ async fn repaired_turn(engine: &Engine, store: &FaultStore<MemoryStore>) {
         begin().await.unwrap().commit(reply()).await.unwrap();
     }
     let mut turn = begin().await.unwrap();
-    assert!(turn.repair("400").await);
+    assert!(turn.remedy(&Remedy::WithoutEncrypted, "400").await);
     let Loaded::Window(window) = store.get_ref().load(&id, Load::new()).await.unwrap() else { panic!("it is stored") };
     let cuts = Cuts::new(Cut::window_from(Seq::new(1)));
     let cut = cuts.compact(Profile::default(), window.compaction_version()).unwrap();
@@ -234,7 +235,7 @@ async fn failure_events_name_causes_and_contain_no_text() {
         store.fail(Op::Compact, usize::MAX, fault);
         repaired_turn(&engine, &store).await;
         engine.drain(Duration::from_secs(100)).await.unwrap();
-        events.name("a compaction without encrypted elements could not be stored", cause);
+        events.name("what a turn has learned from a refusal could not be stored", cause);
     }
 
     for (op, message) in [(Op::Load, "its history could not be loaded"), (Op::Append, "could not be stored")] {

@@ -6,10 +6,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use async_trait::async_trait;
 use test_servers::conformance;
-use tower_chat_history::{
-    CachedStore, ConversationId, HistoryStore, MemoryStore, RoutedStore,
-    store::{StoreList, Truncate},
-};
+use tower_chat_history::{CachedStore, ConversationId, HistoryStore, MemoryStore, RoutedStore, store};
 use tower_chat_history_conformance::store::{Capability, Fixture, Handle, all};
 
 /// Each handle has its own cache, like another process.
@@ -29,7 +26,8 @@ fn half(id: &ConversationId) -> usize {
 
 fn routed_to_one_type() -> Handle {
     let stores = [MemoryStore::new(), MemoryStore::new()];
-    let store: Arc<dyn Truncate> = Arc::new(RoutedStore::new(move |id: &ConversationId| stores[half(id)].clone()));
+    let store: Arc<dyn store::Truncate> =
+        Arc::new(RoutedStore::new(move |id: &ConversationId| stores[half(id)].clone()));
     Handle::new(Arc::clone(&store)).truncate(store)
 }
 
@@ -45,7 +43,7 @@ fn by_tenant(id: &ConversationId) -> usize {
 
 fn routed_over_a_list(
     choose: fn(&ConversationId) -> usize,
-) -> RoutedStore<StoreList<MemoryStore, fn(&ConversationId) -> usize>> {
+) -> impl store::Truncate + store::Prune + store::Fork + store::Erase + Clone {
     let stores = [("one", MemoryStore::new()), ("two", MemoryStore::new())];
     RoutedStore::over(stores, choose).unwrap()
 }

@@ -46,7 +46,8 @@ fn is_set(variable: &str) -> bool {
 }
 
 /// Returns true if servers must not be used, even if they are installed.
-pub(crate) fn is_without_servers() -> bool {
+#[must_use]
+pub fn is_without_servers() -> bool {
     is_set("WITHOUT_SERVERS")
 }
 

@@ -20,6 +20,6 @@ pub mod tls;
 #[doc(hidden)]
 pub use self::harness::{blocking_test, name};
 pub use self::{
-    harness::{conformance, left_out, run, run_groups, test},
+    harness::{conformance, is_without_servers, left_out, run, run_groups, test},
     process::{Process, directory, find, free_ports},
 };

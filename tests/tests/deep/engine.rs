@@ -83,8 +83,8 @@ fn a_log_is_summarized() {
 fn a_summary_s_prompt_is_written() {
     let all = log().into_iter().flat_map(|exchange| exchange.messages).collect();
     for deep in texts() {
-        let _ = SummaryFormat::new().message(&deep);
-        let _ = SummaryFormat::as_user(deep.as_str(), deep.as_str()).message(&deep);
+        let _ = SummaryFormat::default().message(&deep);
+        let _ = SummaryFormat::new(deep.as_str(), deep.as_str()).message(&deep);
     }
     let request = SummaryRequest::new(Some(lists(LEVELS)), all, 100);
     assert_eq!(SummaryPrompt::default().messages(&request).len(), 2);

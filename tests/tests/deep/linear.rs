@@ -110,7 +110,7 @@ fn delimiters_are_searched_once() {
     for piece in ["<", "</", "< \u{200b}", "</conversation_summary", "\u{ff1c}/", "&lt;", "\u{e0001}"] {
         is_linear(piece, 5_000, |size| {
             let text = piece.repeat(size / piece.len());
-            black_box(SummaryFormat::new().message(&text));
+            black_box(SummaryFormat::default().message(&text));
             let request = SummaryRequest::new(Some(text.clone()), vec![Message::user(text)], 100);
             black_box(SummaryPrompt::default().messages(&request));
         });

@@ -3,7 +3,7 @@
 use tower_chat_history::{
     Message,
     tokens::{
-        ByteEstimate, CachedCounter, LangChainEstimate, MessageCount, PerMessage, RequestTokens, TokenCounter,
+        ByteEstimate, CachedCounter, LangChainEstimate, MessageCount, RequestTokens, TokenCounter, per_message,
         tokens_of,
     },
     trim::{Trim, fit_messages, trim_messages},
@@ -52,7 +52,7 @@ fn count(counter: &impl TokenCounter) {
 
 fn messages_and_closures_count() {
     count_messages(&MessageCount::new());
-    count_messages(&PerMessage::new(|message: &Message| message.text().len() as u32));
+    count_messages(&per_message(|message: &Message| message.text().len() as u32));
 }
 
 fn count_messages(counter: &impl TokenCounter) {

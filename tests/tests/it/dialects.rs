@@ -150,7 +150,8 @@ async fn a_text_is_recalled(storage: Storage) {
         let (report, prompt) = talk.say(user(question), &[Say::Text("I know.".into())]).await;
         let recall = report.recall.as_ref().unwrap();
         assert!(matches!(recall.outcome, RecallOutcome::Shown), "{question}: {recall:?}");
-        let shown = &prompt[prompt.len() - 2];
+        let [.., shown, reply, _] = &*prompt else { panic!("{prompt:?}") };
+        assert_eq!((reply.role(), &*reply.text()), (&Role::Assistant, "Understood."));
         assert_eq!(shown.dialect().map(|dialect| dialect.name()), Some(SigningDialect::NAME));
         assert!(shown.text().contains(&format!(r#"{{"role":"user","text":"{text}"}}"#)), "{}", shown.text());
         talk.engine.drain(Duration::from_secs(60)).await.unwrap();

@@ -137,6 +137,10 @@ fn any_steps() -> impl Strategy<Value = Vec<(Integration, Step, Index)>> {
     prop::collection::vec((any_integration(), step, any::<Index>()), 1..8)
 }
 
+/// Arguments that are no JSON, and the object that is sent in their place.
+const BROKEN: &str = r#""arguments":"{""#;
+const MENDED: &str = r#""arguments":"{\"INVALID_JSON\":\"{\"}""#;
+
 /// Makes as many calls as the question says. Each reply has a field that async-openai does not know.
 fn replies() -> Replies {
     Replies::rules(|messages: &[Message]| {
@@ -230,8 +234,9 @@ async fn provider_fields_are_sent_by_the_client_and_reported_by_the_typed_integr
 
     chats.send(Integration::Client, &[question("0")]).await.unwrap();
     let (log, sent) = (chats.log().await, chats.prefix(1));
-    let stored: Vec<&str> = log[..log.len() - 2].iter().map(Message::json).collect();
-    assert_eq!(sent[1..], stored, "head, then the log as it is");
+    let stored: Vec<String> =
+        log[..log.len() - 2].iter().map(|message| message.json().replace(BROKEN, MENDED)).collect();
+    assert_eq!(sent[1..], stored, "head, then the log as it is, except for arguments that are no JSON");
     assert!(sent[2].contains(r#""reasoning_content":"r""#), "{}", sent[2]);
     assert_eq!(chats.downgraded(), 0);
 }

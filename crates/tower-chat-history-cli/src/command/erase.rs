@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use tower_chat_history_core::{
-    Erase as EraseStore, EraseError, Erasure, Prefix, Receipt, Removed, Scrubbed, erase_quotes,
+    Erase as EraseStore, Erasure, Prefix, Receipt, Removed, Scrubbed, Stopped, erase_quotes,
 };
 
 use crate::{
@@ -35,7 +35,7 @@ pub(crate) async fn run(
     let receipt = match erase(store, under, &interrupt).await {
         Ok(receipt) => receipt.database(database),
         Err(error) => {
-            write_receipt(out, &error.receipt.clone().database(database))?;
+            write_receipt(out, &error.done.clone().database(database))?;
             return Err(Failure::Erase(error));
         }
     };
@@ -120,7 +120,7 @@ async fn remove_quotes(store: &dyn ManagedStore, under: &Prefix) -> Result<u64, 
 }
 
 /// Erases everything under the prefix, unless the user interrupts it. Then the receipt says what was erased before.
-async fn erase(store: &dyn EraseStore, under: Prefix, interrupt: &Interrupt) -> Result<Receipt, EraseError> {
+async fn erase(store: &dyn EraseStore, under: Prefix, interrupt: &Interrupt) -> Result<Receipt, Stopped<Receipt>> {
     let progress = Progress::spinner();
     let mut erasure = Erasure::begin(store, under).await?;
     while erasure.step().await? && !interrupt.is_requested() {

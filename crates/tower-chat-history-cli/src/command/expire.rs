@@ -66,7 +66,7 @@ pub(crate) async fn run(store: &dyn Erase, args: &Expire, out: &mut (dyn Write +
         };
         let (run, error) = match run {
             Ok(run) => (run, None),
-            Err(error) => ((*error.run).clone(), Some(error)),
+            Err(error) => ((*error.done).clone(), Some(error)),
         };
 
         receipt.examined += run.examined;

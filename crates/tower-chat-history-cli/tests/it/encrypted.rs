@@ -18,7 +18,7 @@ fn ciphertext() -> String {
 fn encrypted() -> Place {
     let place = Place::filled();
     let mut exchange = Exchange::new(ExchangeId::new("sealed").unwrap(), Vec::<Message>::new());
-    exchange.sealed = Some(Sealed::new(ciphertext(), 2, 1_000).unwrap());
+    exchange.sealed = Some(Sealed::new(ciphertext(), 2, 1_000, 0).unwrap());
     exchange.recalled = Some(Recalled::new(ciphertext(), Vec::new()));
     let append = Append::new(Expect::AnyOrCreate, exchange);
     let ciphertext_of_summary = Some(Arc::from(ciphertext().as_bytes()));

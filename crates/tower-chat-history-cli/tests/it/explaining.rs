@@ -117,7 +117,7 @@ POSITION  ROLE       SIZE  TOKENS  WHAT HAPPENED  TEXT
 
 sent       3 messages, 126 B, 22 tokens
 tokens     not estimated, not reported (with instructions and tools)
-renderer   version 1
+renderer   version 2
 provider   unknown
 digest     agrees: this is the prompt that was sent
 ";
@@ -134,15 +134,17 @@ fn summaries_and_recalled_messages_are_named() {
     let expected = "\
 POSITION  ROLE        SIZE  TOKENS  WHAT HAPPENED  TEXT
 0–1                                 summarized
-0–1       system     365 B      87  summary        The earlier part of this conversation is not sho…
+0–1       user       363 B      87  summary        The earlier part of this conversation is not sho…
+2         assistant   44 B       7  stood in       Understood.
 2         user        45 B       9  sent           And who is Jerry?
 2         assistant   41 B       6  sent           A mouse.
 3         user        55 B      11  recalled       You once said: Tom is gray.
+3         assistant   44 B       7  stood in       Understood.
 3         user        48 B       9  sent           Do you remember Tom?
 
-sent       5 messages, 554 B, 122 tokens
-tokens     estimated 125, reported 180 (with instructions and tools)
-renderer   version 1
+sent       7 messages, 640 B, 136 tokens
+tokens     estimated 139, reported 180 (with instructions and tools)
+renderer   version 2
 provider   acme, account team-a, model small
 digest     agrees: this is the prompt that was sent
 ";
@@ -162,7 +164,7 @@ POSITION  ROLE        SIZE  TOKENS  WHAT HAPPENED      TEXT
 
 sent       5 messages, 723 B, 139 tokens
 tokens     estimated 142, not reported (with instructions and tools)
-renderer   version 1
+renderer   version 2
 provider   unknown
 digest     agrees: this is the prompt that was sent
 ";
@@ -213,7 +215,7 @@ fn a_reply_that_no_model_of_the_library_made_is_not_known() {
 #[test]
 fn the_object_has_the_messages_that_were_sent() {
     let json = summarized().run(&["explain", "a", "--json"]).json();
-    assert_eq!((&json["id"], &json["position"], &json["renderer"]), (&"a".into(), &3.into(), &1.into()));
+    assert_eq!((&json["id"], &json["position"], &json["renderer"]), (&"a".into(), &3.into(), &2.into()));
     assert_eq!((&json["digest_agrees"], &json["not_known"]), (&true.into(), &serde_json::Value::Null));
     assert_eq!((&json["origin"]["account"], &json["usage"]["input_tokens"]), (&"team-a".into(), &180.into()));
 

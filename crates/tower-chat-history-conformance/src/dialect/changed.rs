@@ -1,8 +1,8 @@
 //! Rules of changed elements.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
-use tower_chat_history_core::{CallId, Message, Origin, Part, Role};
+use tower_chat_history_core::{CallId, Message, Origin, Part, Role, json};
 
 use super::{Samples, parts, said, texts};
 
@@ -190,27 +190,44 @@ pub fn settled_elements_have_the_given_calls_and_results_of_the_server(samples: 
     }
 }
 
-/// In the form that providers accept, an element has the same calls, results and texts, and is not changed again.
+/// In the form that providers accept, an element has the same calls, results and texts, and is not changed again. The
+/// arguments of its calls may be an [object](tower_chat_history_core::ToolCall::arguments_object) in place of other
+/// texts.
 pub fn sendable_elements_are_not_rewritten_again(samples: &Samples) {
     for message in samples.messages().iter().filter(|message| message.index().is_rewritten) {
         let json = message.json();
-        let changed = samples.dialect.sendable(message);
-        assert_eq!(samples.dialect.sendable(message), changed, "{json}");
+        let changed = message.sendable().json().to_owned();
+        assert_eq!(message.sendable().json(), changed, "{json}");
         let sendable = samples.read(&changed);
+        let readable = json::without_lone_surrogates(json).map(|json| samples.read(&json));
+        let message = readable.as_ref().unwrap_or(message);
         assert!(!sendable.index().is_rewritten, "it is rewritten again: {json}");
         assert_eq!(sendable.is_blank(), message.is_blank(), "{json}");
         assert_eq!(sendable.bound(), message.bound(), "{json}");
-        same_sayings(&sendable, message);
-        assert_eq!(samples.dialect.sendable(&sendable), changed, "{json}");
+        assert_eq!(calls(&sendable), calls(message), "{json}");
+        same_words(&sendable, message);
+        assert_eq!(sendable.sendable().json(), changed, "{json}");
     }
+}
+
+/// Returns the calls of a message. Arguments are compared as the objects that are sent.
+fn calls(message: &Message) -> Vec<(&CallId, &str, Cow<'_, str>)> {
+    let calls = message.tool_calls().iter();
+    calls.map(|call| (call.call_id(), call.name(), call.arguments_object())).collect()
 }
 
 /// Asserts the same role, calls, results and texts. Texts of white space do not count.
 #[track_caller]
 fn same_sayings(found: &Message, expected: &Message) {
+    assert_eq!(calls(found), calls(expected), "{}", expected.json());
+    same_words(found, expected);
+}
+
+/// Asserts the same role, results and texts. Texts of white space do not count.
+#[track_caller]
+fn same_words(found: &Message, expected: &Message) {
     let json = expected.json();
     assert_eq!(found.role(), expected.role(), "{json}");
-    assert_eq!(found.tool_calls(), expected.tool_calls(), "{json}");
     assert_eq!(found.answers(), expected.answers(), "{json}");
     assert_eq!(texts(found), texts(expected), "{json}");
 }

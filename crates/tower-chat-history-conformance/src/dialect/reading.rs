@@ -45,7 +45,10 @@ pub fn the_index_is_that_of_one_role(samples: &Samples) {
     for message in samples.messages() {
         let json = message.json();
         let index = message.index();
-        assert_eq!(samples.dialect.index(json).ok().as_ref(), Some(index), "{json}");
+        let mut again = samples.dialect.index(json).unwrap_or_else(|error| panic!("{error}: {json}"));
+        // A message with a lone surrogate is rewritten in every dialect, which is not the dialect's concern.
+        again.is_rewritten |= index.is_rewritten;
+        assert_eq!(again, *index, "{json}");
 
         let is_reply = index.role == Role::Assistant;
         assert!(is_reply || index.opens.is_empty(), "calls only in replies: {json}");

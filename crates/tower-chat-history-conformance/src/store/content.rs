@@ -2,6 +2,7 @@
 
 use super::{
     deletion::{assert_later, assert_refused},
+    load::assert_media_are_counted,
     support::*,
 };
 
@@ -204,6 +205,13 @@ pub async fn a_limit_counts_encrypted_messages(fixture: &dyn Fixture) {
     let chat = chat.other();
     let log = chat.add_all((0..3).map(|_| sealed(&exchange_of([]), "encrypted"))).await;
     assert_eq!(chat.window(limit(2, 1)).await.exchanges, log[1..]);
+}
+
+/// A limit of media counts those that are encrypted.
+pub async fn a_limit_counts_encrypted_media(fixture: &dyn Fixture) {
+    let chat = Chat::sealed(fixture).await;
+    let log = chat.add_all([2_000, 3_000, 4_000].map(|bytes| sealed(&photo_of(bytes), &"encrypted ".repeat(10)))).await;
+    assert_media_are_counted(&chat, &log).await;
 }
 
 /// A listing shows the size of the messages that are encrypted.

@@ -196,6 +196,7 @@ fn whole(text: &str, continues: Option<Seq>) -> Exchange {
         recalled_from: Seq::new(5),
         reasoning_from: Seq::new(6),
         encrypted_from: Seq::new(7),
+        thoughts_from: Seq::new(3),
     );
     let origin = Origin::unknown().provider("p").route("r").account("a").model("m");
     let digests = PromptDigests::new(Digest::of(text.as_bytes()), Digest::of(b"prompt"));

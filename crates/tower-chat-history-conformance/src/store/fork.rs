@@ -2,6 +2,7 @@
 
 use super::{
     content::{made_after, recalling, recalling_other},
+    load::assert_media_are_counted,
     support::*,
 };
 
@@ -54,6 +55,19 @@ pub async fn a_position_beyond_the_end_copies_everything(fixture: &dyn Fixture) 
     // The same holds for the largest positions, even if a narrower integer would cut them off.
     for at in [3, 4, 1 << 31, 1 << 32, (1 << 32) + 1, u64::MAX] {
         chat.fork(at).await.assert_log(&log).await;
+    }
+}
+
+/// The media of a copy are counted, and those that follow.
+pub async fn media_of_a_copy_are_counted(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut log = chat.add_all([2_000, 3_000, 4_000].map(photo_of)).await;
+    for before in [2, 3] {
+        let copy = chat.fork(before).await;
+        log.truncate(before as usize);
+        log.push(copy.add(photo_of(5_000)).await);
+        assert_media_are_counted(&copy, &log).await;
+        log = chat.log().await;
     }
 }
 

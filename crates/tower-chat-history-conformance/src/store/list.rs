@@ -71,10 +71,13 @@ macro_rules! __conformance_list {
                     an_append_changes_the_known_state
                     nothing_is_added_to_a_state_that_the_log_never_had
                     added_exchanges_are_within_the_limit
+                    added_media_are_within_their_limit
                     the_name_of_the_system_does_not_change
                 }
                 limit [] {
                     a_limit_brings_the_newest_turns
+                    media_have_a_limit_of_their_own
+                    six_photos_are_loaded_by_default
                     a_turn_is_not_split
                     the_newest_turn_comes_whole
                     a_late_continuation_does_not_start_a_window
@@ -189,6 +192,7 @@ macro_rules! __conformance_list {
                     time_is_kept_and_orders_nothing
                     encrypted_content_comes_back [Sealed]
                     a_limit_counts_encrypted_messages [Sealed]
+                    a_limit_counts_encrypted_media [Sealed]
                     a_listing_counts_encrypted_messages [Erase, Sealed]
                 }
                 recalled [] {
@@ -240,6 +244,7 @@ macro_rules! __conformance_list {
             truncate {
                 truncate [Truncate] {
                     the_end_of_the_log_is_removed
+                    media_of_a_truncated_log_are_counted
                     only_the_seen_revision_is_truncated
                     position_0_removes_the_conversation
                     a_position_beyond_the_end_removes_nothing
@@ -271,6 +276,7 @@ macro_rules! __conformance_list {
             prune {
                 prune [Prune] {
                     the_beginning_of_the_log_is_removed
+                    media_of_a_pruned_log_are_counted
                     the_last_turns_are_kept
                     the_newest_turn_stays
                     a_position_within_a_turn_keeps_the_whole_turn
@@ -303,6 +309,7 @@ macro_rules! __conformance_list {
                 fork [Fork] {
                     the_exchanges_before_the_position_are_copied
                     a_position_beyond_the_end_copies_everything
+                    media_of_a_copy_are_counted
                     a_fork_of_nothing_creates_nothing
                     a_fork_within_a_turn_leaves_it_open
                     positions_of_a_pruned_log_stay [Prune]

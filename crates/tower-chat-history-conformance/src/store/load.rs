@@ -234,6 +234,24 @@ pub async fn added_exchanges_are_within_the_limit(fixture: &dyn Fixture) {
     }
 }
 
+/// Added exchanges whose media exceed their limit are not added: the caller gets the window within the limit.
+pub async fn added_media_are_within_their_limit(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    chat.add_turns(2).await;
+    let known = chat.now().await.known();
+    let added = chat.add_all([photo_of(2_000), photo_of(3_000)]).await;
+    let text = bytes_of(&added) as usize - 5_000;
+    for load in [limit_of_bytes(text, 4_999), limit_of_bytes(text - 1, 5_000)] {
+        let window = chat.window(load.known(known.clone()).or_added()).await;
+        assert_eq!((window.exchanges.as_slice(), window.truncated), (&added[1..], true));
+    }
+    let exchanges = match chat.load(limit_of_bytes(text, 5_000).known(known).or_added()).await {
+        Loaded::Added(found) => found.exchanges,
+        loaded => window(loaded).exchanges,
+    };
+    assert_eq!(exchanges, added, "the added exchanges are exactly as large as the limit");
+}
+
 fn assert_name(handles: &[Chat], name: &str, after: &str) {
     for chat in handles {
         assert_eq!(chat.store.history().system(), name, "after {after}");
@@ -298,6 +316,53 @@ pub async fn a_limit_brings_the_newest_turns(fixture: &dyn Fixture) {
             assert_loads(&chat, limit(10, bytes), &log, from).await;
         }
     }
+}
+
+/// Asserts that limits of text and of media cut this log off where they should. Its turns have a photo each.
+pub(super) async fn assert_media_are_counted(chat: &Chat, log: &[Recorded]) {
+    for from in 0..log.len() - 1 {
+        let media = media_of(&log[from..]);
+        let text = bytes(&log[from..]) - media;
+        for (text, media) in [(text, media), (text, MANY), (MANY, media)] {
+            assert_loads(chat, limit_of_bytes(text, media), log, from).await;
+        }
+        for (text, media) in [(text - 1, media), (text, media - 1), (text - 1, MANY), (MANY, media - 1)] {
+            assert_loads(chat, limit_of_bytes(text, media), log, from + 1).await;
+        }
+    }
+}
+
+/// Media have a limit of their own. They do not count against the limit of bytes, and a window with more media begins
+/// later. A repeat of an append counts nothing.
+pub async fn media_have_a_limit_of_their_own(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let photos = chat.add_all([2_000, 3_000, 4_000].map(photo_of)).await;
+    assert_media_are_counted(&chat, &photos).await;
+    chat.assert_repeat(Expect::AnyOrCreate, &photos[0]).await;
+    assert_media_are_counted(&chat, &photos).await;
+
+    let chat = chat.other();
+    let log = chat.add_all([photo_of(2_000), turn_of("x"), photo_of(3_000), photo_of(4_000), turn_of("x")]).await;
+    let media = [(9_000, 0), (8_999, 1), (7_000, 1), (6_999, 3), (4_000, 3), (3_999, 4), (0, 4)];
+    for (media, from) in media {
+        assert_loads(&chat, limit_of_bytes(MANY, media), &log, from).await;
+    }
+    for other in [&chat.reopened(fixture).await, &chat] {
+        let text = bytes(&log) - 9_000;
+        assert_loads(other, limit_of_bytes(text, 9_000), &log, 0).await;
+        assert_loads(other, limit(1, 1), &log, 4).await;
+    }
+}
+
+/// By default, six photos of 1.5 MB do not shorten a window.
+pub async fn six_photos_are_loaded_by_default(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut log = Vec::new();
+    for _ in 0..6 {
+        log.push(chat.add(photo_of(1_500_000)).await);
+    }
+    log.extend(chat.add_turns(1).await);
+    assert_loads(&chat, Load::new(), &log, 0).await;
 }
 
 /// A turn of several exchanges is returned whole or not at all.

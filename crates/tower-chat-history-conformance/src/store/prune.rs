@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{load::extended, support::*};
+use super::{
+    load::{assert_media_are_counted, extended},
+    support::*,
+};
 
 /// Returns a conversation with turns of 2, 4 and 2 messages. The second one has two exchanges.
 async fn three_turns(fixture: &dyn Fixture) -> (Chat, Vec<Recorded>) {
@@ -16,6 +19,16 @@ async fn assert_begins(chat: &Chat, keep: PruneTo, log: &[Recorded], begins: usi
     let pruned = chat.prune(keep).await;
     assert_eq!((pruned.removed, pruned.revision.first()), (begins as u64, Seq::new(begins as u64)), "{keep:?}");
     chat.assert_log(&log[begins..]).await;
+}
+
+/// The media that remain are counted, and those that follow.
+pub async fn media_of_a_pruned_log_are_counted(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut log = chat.add_all([2_000, 3_000, 4_000].map(photo_of)).await;
+    chat.prune(PruneTo::From(Seq::new(1))).await;
+    log.remove(0);
+    log.push(chat.add(photo_of(5_000)).await);
+    assert_media_are_counted(&chat, &log).await;
 }
 
 /// Exchanges before the position are removed, the others stay where they are, and other handles see it.

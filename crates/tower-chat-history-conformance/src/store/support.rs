@@ -389,6 +389,14 @@ pub(super) fn large(n: usize) -> Exchange {
     turn_of(&format!("{n} {}", "x".repeat(600_000)))
 }
 
+/// Returns a turn whose question has a photo of this many bytes in base64.
+pub(super) fn photo_of(bytes: usize) -> Exchange {
+    let data = "iVBO/+w=".repeat(bytes.div_ceil(8));
+    let url = format!("data:image/png;base64,{}", &data[..bytes]);
+    let question = format!(r#"{{"role":"user","content":[{{"type":"image_url","image_url":{{"url":"{url}"}}}}]}}"#);
+    exchange_of([message(&question), Message::assistant("A ship.")])
+}
+
 /// Returns a turn that ends with a call, to be continued.
 pub(super) fn call_of(text: &str) -> Exchange {
     let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"call-1","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
@@ -407,6 +415,11 @@ pub(super) fn message(json: &str) -> Message {
 /// Returns the bytes of message JSON in a log.
 pub(super) fn bytes_of(log: &[Recorded]) -> u64 {
     log.iter().map(|recorded| recorded.exchange.bytes() as u64).sum()
+}
+
+/// Returns how many of these bytes are media.
+pub(super) fn media_of(log: &[Recorded]) -> usize {
+    log.iter().map(|recorded| recorded.exchange.media_bytes()).sum()
 }
 
 /// Returns the same exchange, changed.
@@ -438,6 +451,11 @@ pub(super) fn profile(name: &str) -> Profile {
 
 pub(super) fn limit(messages: usize, bytes: usize) -> Load {
     Load::new().limit(LoadLimit::new(messages, bytes).unwrap())
+}
+
+/// Returns a load with these limits of bytes without media, and of media.
+pub(super) fn limit_of_bytes(text: usize, media: usize) -> Load {
+    Load::new().limit(LoadLimit::new(MANY, text).unwrap().with_media_bytes(media))
 }
 
 #[track_caller]

@@ -3,6 +3,7 @@
 
 use super::{
     deletion::{assert_later, assert_refused, neighbors, others_land},
+    load::assert_media_are_counted,
     support::*,
 };
 
@@ -48,6 +49,16 @@ pub async fn the_end_of_the_log_is_removed(fixture: &dyn Fixture) {
             assert_eq!(chat.window(load.known(known[0].clone())).await.exchanges, log);
         }
     }
+}
+
+/// The media that remain are counted, and those that follow.
+pub async fn media_of_a_truncated_log_are_counted(fixture: &dyn Fixture) {
+    let chat = Chat::new(fixture).await;
+    let mut log = chat.add_all([2_000, 3_000, 4_000].map(photo_of)).await;
+    chat.truncate(chat.revision().await, 2).await.unwrap();
+    log.truncate(2);
+    log.push(chat.add(photo_of(5_000)).await);
+    assert_media_are_counted(&chat, &log).await;
 }
 
 /// A stale revision, one that never existed, one of another incarnation, and one of an absent conversation are refused,

@@ -24,9 +24,9 @@ const fn at_least_one(messages: usize) -> usize {
 /// use tower_chat_history_core::{LoadLimit, Seq, backend::WindowScan};
 ///
 /// let mut scan = WindowScan::new(LoadLimit::new(4, 1_000)?);
-/// assert!(scan.offer(Seq::new(2), true, 2, 100).is_continue());
-/// assert!(scan.offer(Seq::new(1), true, 2, 100).is_continue());
-/// assert!(scan.offer(Seq::new(0), true, 2, 100).is_break());
+/// assert!(scan.offer(Seq::new(2), true, 2, 100, 0).is_continue());
+/// assert!(scan.offer(Seq::new(1), true, 2, 100, 0).is_continue());
+/// assert!(scan.offer(Seq::new(0), true, 2, 100, 0).is_break());
 /// assert_eq!(scan.start(), Some(Seq::new(1)));
 /// assert!(scan.is_truncated());
 /// # Ok::<(), tower_chat_history_core::LoadLimitError>(())
@@ -36,6 +36,7 @@ pub struct WindowScan {
     limit: LoadLimit,
     messages: usize,
     bytes: usize,
+    media_bytes: usize,
     /// The earliest opening within the limit, or the newest turn's opening.
     opening: Option<Seq>,
     earliest: Option<Seq>,
@@ -46,18 +47,26 @@ impl WindowScan {
     /// Starts a walk within this limit.
     #[must_use]
     pub const fn new(limit: LoadLimit) -> Self {
-        Self { limit, messages: 0, bytes: 0, opening: None, earliest: None, stopped: false }
+        Self { limit, messages: 0, bytes: 0, media_bytes: 0, opening: None, earliest: None, stopped: false }
     }
 
-    /// Takes the next older exchange: its position, whether it opens a turn, the number of its messages, and their
-    /// bytes.
+    /// Takes the next older exchange: its position, whether it opens a turn, the number of its messages, their bytes,
+    /// and how many of these bytes are media.
     ///
     /// An exchange without messages counts as one message, as documented at [`LoadLimit`]. Returns
     /// [`Break`](ControlFlow::Break) if the window starts after this exchange: offer no more exchanges.
-    pub const fn offer(&mut self, seq: Seq, opens_turn: bool, messages: usize, bytes: usize) -> ControlFlow<()> {
+    pub const fn offer(
+        &mut self,
+        seq: Seq,
+        opens_turn: bool,
+        messages: usize,
+        bytes: usize,
+        media_bytes: usize,
+    ) -> ControlFlow<()> {
         self.messages = self.messages.saturating_add(at_least_one(messages));
         self.bytes = self.bytes.saturating_add(bytes);
-        let over = self.messages > self.limit.messages() || self.bytes > self.limit.bytes();
+        self.media_bytes = self.media_bytes.saturating_add(media_bytes);
+        let over = !self.limit.allows(self.messages, self.bytes, self.media_bytes);
         if over && self.opening.is_some() {
             self.stopped = true;
             return ControlFlow::Break(());
@@ -166,7 +175,7 @@ mod tests {
         let mut offered = 0;
         for (back, (opens, messages)) in newest_first.iter().enumerate() {
             offered += 1;
-            if scan.offer(Seq::new(last - back as u64), *opens, *messages, 0).is_break() {
+            if scan.offer(Seq::new(last - back as u64), *opens, *messages, 0, 0).is_break() {
                 break;
             }
         }
@@ -201,6 +210,32 @@ mod tests {
         assert_eq!(walk(3, &[(true, 0); 100]), (97, true, 4));
         assert_eq!(walk(3, &[(true, 0), (true, 2), (true, 0)]), (1, true, 3));
         assert_eq!(walk(4, &[(true, 0), (true, 2), (true, 0)]), (0, false, 3));
+    }
+
+    /// Offers turns of one message, given newest first as (bytes, bytes of media). The limit is 100 bytes of text and
+    /// 1,000 of media. Returns the number of turns in the window.
+    fn turns_within(newest_first: &[(usize, usize)]) -> u64 {
+        let mut scan = WindowScan::new(LoadLimit::new(100, 100).unwrap().with_media_bytes(1_000));
+        let turns = newest_first.len() as u64;
+        for (seq, (bytes, media)) in (0..turns).rev().zip(newest_first) {
+            if scan.offer(Seq::new(seq), true, 1, *bytes, *media).is_break() {
+                break;
+            }
+        }
+        turns - scan.start().unwrap().get()
+    }
+
+    #[test]
+    fn media_do_not_count_against_text() {
+        assert_eq!(turns_within(&[(510, 500), (90, 0), (500, 500)]), 3);
+        assert_eq!(turns_within(&[(510, 500), (91, 0), (500, 500)]), 1);
+    }
+
+    #[test]
+    fn media_are_limited() {
+        assert_eq!(turns_within(&[(310, 300); 5]), 3);
+        assert_eq!(turns_within(&[(10, 0), (2_000, 2_000), (10, 0)]), 1);
+        assert_eq!(turns_within(&[(2_000, 2_000), (10, 0)]), 1, "the newest turn comes whole");
     }
 
     /// Offers a log, given in order as (opens a turn, messages). Returns where it begins and how many were offered.

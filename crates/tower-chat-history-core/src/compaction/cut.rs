@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 
-use super::{CompactionError, Positions, Summary};
+use super::{CompactionError, LearnedReaders, Positions, Summary};
 use crate::seq::Seq;
 
 /// The [positions](Positions) and the summary of a compaction. No position ever decreases within an incarnation.
@@ -19,6 +19,9 @@ pub struct Cut {
     /// [`covers_to`](Positions::covers_to).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
+    /// The facts that the conversation has learned about its readers from refusals.
+    #[serde(default, skip_serializing_if = "LearnedReaders::is_empty")]
+    pub learned: LearnedReaders,
 }
 
 impl Deref for Cut {
@@ -38,15 +41,15 @@ impl DerefMut for Cut {
 impl Cut {
     /// Creates the cut at these positions, without a summary.
     #[must_use]
-    pub const fn at(positions: Positions) -> Self {
-        Self { positions: Positions { covers_to: Seq::FIRST, ..positions }, summary: None }
+    pub fn at(positions: Positions) -> Self {
+        Self { positions: Positions { covers_to: Seq::FIRST, ..positions }, ..Self::default() }
     }
 
     /// Creates a cut whose window starts at `seq`, without a summary. Neither recalled messages nor reasoning nor
     /// encrypted elements are left out.
     #[must_use]
-    pub const fn window_from(seq: Seq) -> Self {
-        Self { positions: Positions::window_from(seq), summary: None }
+    pub fn window_from(seq: Seq) -> Self {
+        Self { positions: Positions::window_from(seq), ..Self::default() }
     }
 
     /// Creates a cut that only leaves out encrypted elements before this position.
@@ -103,7 +106,7 @@ impl Cut {
         if self.window_start >= end || self.covers_to > end {
             return None;
         }
-        Some(Self { positions: self.up_to(end), summary: self.summary.clone() })
+        Some(Self { positions: self.up_to(end), ..self.clone() })
     }
 
     /// Merges this cut with `stored`, a cut that another call stored while the summary of this one was written. Returns
@@ -116,6 +119,8 @@ impl Cut {
         if self.covers_to <= stored.covers_to {
             return None;
         }
-        Some(Self { positions: self.max(stored.positions), summary: self.summary.clone() })
+        let mut learned = stored.learned.clone();
+        learned.merge(&self.learned);
+        Some(Self { positions: self.max(stored.positions), summary: self.summary.clone(), learned })
     }
 }

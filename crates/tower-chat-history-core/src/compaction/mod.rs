@@ -5,6 +5,7 @@
 mod cut;
 mod cuts;
 mod error;
+mod learned;
 mod positions;
 mod summary;
 #[cfg(test)]
@@ -14,7 +15,13 @@ mod version;
 use std::{fmt, sync::Arc};
 
 pub use self::{
-    cut::Cut, cuts::Cuts, error::CompactionError, positions::Positions, summary::Summary, version::CompactionVersion,
+    cut::Cut,
+    cuts::Cuts,
+    error::CompactionError,
+    learned::{LearnedReader, LearnedReaders},
+    positions::Positions,
+    summary::Summary,
+    version::CompactionVersion,
 };
 use crate::{memory::shared, seq::Seq};
 

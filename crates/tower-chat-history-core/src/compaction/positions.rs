@@ -28,9 +28,12 @@ pub struct Positions {
     /// In replies before this position, everything that is [bound](crate::Bound) to its origin is left out of prompts,
     /// because the provider cannot read it any more: encrypted reasoning, and ids of the provider.
     pub encrypted_from: Seq,
+    /// The reasoning of replies before this position is left out of prompts, if it is not [bound](crate::Bound) to
+    /// anything, and if the reader of the prompt does not require it.
+    pub thoughts_from: Seq,
 }
 
-const LEN: usize = 7;
+const LEN: usize = 8;
 
 impl Positions {
     /// Returns the positions of a window that starts at `seq`. Neither recalled messages nor reasoning nor encrypted
@@ -45,6 +48,7 @@ impl Positions {
             recalled_from: Seq::FIRST,
             reasoning_from: Seq::FIRST,
             encrypted_from: Seq::FIRST,
+            thoughts_from: Seq::FIRST,
         }
     }
 
@@ -106,15 +110,33 @@ impl From<Positions> for [Seq; LEN] {
             positions.recalled_from,
             positions.reasoning_from,
             positions.encrypted_from,
+            positions.thoughts_from,
         ]
     }
 }
 
 impl From<[Seq; LEN]> for Positions {
     fn from(positions: [Seq; LEN]) -> Self {
-        let [window_start, rounds_start, covers_to, cleared_before, recalled_from, reasoning_from, encrypted_from] =
-            positions;
-        Self { window_start, rounds_start, covers_to, cleared_before, recalled_from, reasoning_from, encrypted_from }
+        let [
+            window_start,
+            rounds_start,
+            covers_to,
+            cleared_before,
+            recalled_from,
+            reasoning_from,
+            encrypted_from,
+            thoughts_from,
+        ] = positions;
+        Self {
+            window_start,
+            rounds_start,
+            covers_to,
+            cleared_before,
+            recalled_from,
+            reasoning_from,
+            encrypted_from,
+            thoughts_from,
+        }
     }
 }
 

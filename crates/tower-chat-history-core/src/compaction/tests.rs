@@ -6,7 +6,7 @@ use crate::profile::Profile;
 fn cut(window: u64, rounds: u64, covers: Option<u64>) -> Cut {
     let positions =
         Positions { window_start: Seq::new(window), rounds_start: Seq::new(rounds), ..Positions::default() };
-    let mut cut = Cut { positions, summary: None };
+    let mut cut = Cut { positions, ..Cut::default() };
     if let Some(to) = covers {
         cut.set_summary(Summary::new("s"), Seq::new(to));
     }
@@ -35,6 +35,11 @@ fn positions_never_decrease() {
     assert_eq!(encrypted.check(Some(&stored), 10, |_| true), Ok(()));
     assert_eq!(stored.check(Some(&encrypted), 10, |_| true), Err(CompactionError::GoesBack));
     assert_eq!(encrypted.check(Some(&stored), 9, |_| true), Err(CompactionError::BeyondLog));
+    let mut thoughts = stored.clone();
+    thoughts.thoughts_from = Seq::new(10);
+    assert_eq!(thoughts.check(Some(&stored), 10, |_| true), Ok(()));
+    assert_eq!(stored.check(Some(&thoughts), 10, |_| true), Err(CompactionError::GoesBack));
+    assert_eq!(thoughts.check(Some(&stored), 9, |_| true), Err(CompactionError::BeyondLog));
 }
 
 #[test]

@@ -2,14 +2,17 @@
 
 mod quotes;
 
+use std::fmt;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-pub use self::quotes::{EraseQuotesError, ErasedQuotes, erase_quotes};
+pub use self::quotes::{ErasedQuotes, erase_quotes};
 use crate::{
     conversation_id::Prefix,
     exchange::Timestamp,
     management::TARGET,
+    stopped::Stopped,
     store::{ByStore, Cursor, Erase, Scrubbed, StoreError},
 };
 
@@ -50,14 +53,14 @@ pub trait EraseExt: Erase {
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read or written. [`EraseError::receipt`] says what was erased, also by
+    /// Returns an error if the store cannot be read or written. [`Stopped::done`] says what was erased, also by
     /// the call of the store that failed. To continue, call it again.
-    async fn erase_all(&self, under: &Prefix) -> Result<Receipt, EraseError>;
+    async fn erase_all(&self, under: &Prefix) -> Result<Receipt, Stopped<Receipt>>;
 }
 
 #[async_trait]
 impl<S: Erase + ?Sized> EraseExt for S {
-    async fn erase_all(&self, under: &Prefix) -> Result<Receipt, EraseError> {
+    async fn erase_all(&self, under: &Prefix) -> Result<Receipt, Stopped<Receipt>> {
         let mut erasure = Erasure::begin(self, under.clone()).await?;
         while erasure.step().await? {}
         Ok(erasure.into_receipt())
@@ -79,7 +82,7 @@ impl<'a, S: Erase + ?Sized> Erasure<'a, S> {
     /// # Errors
     ///
     /// Returns an error if the store cannot be written.
-    pub async fn begin(store: &'a S, under: Prefix) -> Result<Self, EraseError> {
+    pub async fn begin(store: &'a S, under: Prefix) -> Result<Self, Stopped<Receipt>> {
         let mut erasure = Self { store, after: None, passes: 0, receipt: Receipt::begin(under) };
         match store.bar(&erasure.receipt.under).await {
             Ok(()) => Ok(erasure),
@@ -92,7 +95,7 @@ impl<'a, S: Erase + ?Sized> Erasure<'a, S> {
     /// # Errors
     ///
     /// Returns an error if the store cannot be read or written. The step can be repeated.
-    pub async fn step(&mut self) -> Result<bool, EraseError> {
+    pub async fn step(&mut self) -> Result<bool, Stopped<Receipt>> {
         let page = match self.store.erase(&self.receipt.under, self.after.as_ref(), PAGE).await {
             Ok(page) => page,
             Err(error) => return Err(self.failed(error)),
@@ -127,12 +130,12 @@ impl<'a, S: Erase + ?Sized> Erasure<'a, S> {
         self.receipt.clone()
     }
 
-    fn failed(&mut self, error: StoreError) -> EraseError {
+    fn failed(&mut self, error: StoreError) -> Stopped<Receipt> {
         let (removed, source) = error.into_erased();
         self.receipt.removed += removed;
         self.receipt.remaining = None;
         self.receipt.ended_at = Timestamp::now();
-        EraseError { receipt: Box::new(self.receipt.clone()), source }
+        Stopped::after(self.receipt.clone(), source)
     }
 }
 
@@ -212,14 +215,9 @@ impl Receipt {
     }
 }
 
-/// The error for an erasure that stopped.
-#[derive(Debug, thiserror::Error)]
-#[error("the erasure stopped after {} conversations: {source}", receipt.removed.total().conversations)]
-#[non_exhaustive]
-pub struct EraseError {
-    /// The receipt of the conversations that were erased. If the outcome of the last call is unknown, for example
-    /// because a connection broke, what that call removed is not in it: the numbers are then a lower bound.
-    pub receipt: Box<Receipt>,
-    /// The cause.
-    pub source: StoreError,
+impl fmt::Display for Stopped<Receipt> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let erased = self.done.removed.total().conversations;
+        write!(f, "the erasure stopped after {erased} conversations: {}", self.source)
+    }
 }

@@ -1,6 +1,6 @@
 //! Erasure of what conversations quote of other conversations.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use serde::Serialize;
 
@@ -8,6 +8,7 @@ use crate::{
     conversation_id::{ConversationId, Prefix},
     management::TARGET,
     seq::Seq,
+    stopped::Stopped,
     store::{Cursor, Derived, FailedConversation, List, Listed, Prune, PruneTo, StoreError},
 };
 
@@ -32,10 +33,10 @@ const MAX_ATTEMPTS: usize = 5;
 /// can store another quote. To be sure, repeat the function after the longest time that a call takes.
 ///
 /// ```
-/// use tower_chat_history_core::{EraseQuotesError, List, Prefix, Prune, erase_quotes};
+/// use tower_chat_history_core::{ErasedQuotes, List, Prefix, Prune, Stopped, erase_quotes};
 ///
 /// /// Removes what the conversations of a user quote of each other.
-/// async fn forget<S: Prune + List>(store: &S, user: &Prefix) -> Result<u64, EraseQuotesError> {
+/// async fn forget<S: Prune + List>(store: &S, user: &Prefix) -> Result<u64, Stopped<ErasedQuotes>> {
 ///     let (mut after, mut changed) = (None, 0);
 ///     loop {
 ///         let run = erase_quotes(store, user, after.as_ref(), 1_000).await?;
@@ -49,7 +50,7 @@ const MAX_ATTEMPTS: usize = 5;
 ///
 /// # Errors
 ///
-/// Returns an error if the store cannot be reached, or if a listing fails. [`EraseQuotesError::run`] says what was done
+/// Returns an error if the store cannot be reached, or if a listing fails. [`Stopped::done`] says what was done
 /// before, and at which conversation to continue. A conversation that is damaged, or that cannot be pruned for another
 /// reason, is counted as [failed](ErasedQuotes::failed).
 pub async fn erase_quotes<S: Prune + List + ?Sized>(
@@ -57,14 +58,14 @@ pub async fn erase_quotes<S: Prune + List + ?Sized>(
     under: &Prefix,
     after: Option<&Cursor>,
     limit: usize,
-) -> Result<ErasedQuotes, EraseQuotesError> {
+) -> Result<ErasedQuotes, Stopped<ErasedQuotes>> {
     let mut run = ErasedQuotes { examined: 0, changed: 0, failed: 0, first_failure: None, next: after.cloned() };
     let mut left = limit.max(1);
     while left > 0 {
         match page(store, under, left.min(PAGE), &mut run).await {
             // An empty page counts too, so that the number of pages is bounded.
             Ok(examined) => left = left.saturating_sub(examined.max(1)),
-            Err(source) => return Err(EraseQuotesError { run: Box::new(run), source }),
+            Err(source) => return Err(Stopped::after(run, source)),
         }
         if run.next.is_none() {
             break;
@@ -156,13 +157,8 @@ impl ErasedQuotes {
     }
 }
 
-/// The error for a call of [`erase_quotes`] that stopped.
-#[derive(Debug, thiserror::Error)]
-#[error("the erasure of quotes stopped after {} conversations: {source}", run.examined)]
-#[non_exhaustive]
-pub struct EraseQuotesError {
-    /// The numbers so far, and the place at which to continue.
-    pub run: Box<ErasedQuotes>,
-    /// The cause.
-    pub source: StoreError,
+impl fmt::Display for Stopped<ErasedQuotes> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the erasure of quotes stopped after {} conversations: {}", self.done.examined, self.source)
+    }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Exchange;
-use crate::message::DialectName;
+use crate::{invalid::InvalidValue, message::DialectName};
 
 /// The content of an exchange that a store wrapper has encrypted, with the sizes of what it contains.
 ///
@@ -18,21 +18,24 @@ pub struct Sealed {
     text: String,
     messages: usize,
     bytes: usize,
+    /// Absent in most records.
+    #[serde(skip_serializing_if = "is_zero")]
+    media_bytes: usize,
 }
 
 impl Sealed {
-    /// Creates the content from the encrypted text, the number of encrypted messages, and the size of their JSON in
-    /// bytes.
+    /// Creates the content from the encrypted text, the number of encrypted messages, the size of their JSON in bytes,
+    /// and how many of these bytes are [media](crate::Message::media_bytes).
     ///
     /// # Errors
     ///
-    /// Returns an error if there are more messages than bytes, or more bytes than the text has. Then the sizes cannot
-    /// be those of the content.
-    pub fn new(text: String, messages: usize, bytes: usize) -> Result<Self, SealedError> {
-        if messages > bytes || bytes > text.len() {
-            return Err(SealedError { messages, bytes, text: text.len() });
+    /// Returns an error if there are more messages than bytes, more bytes than the text has, or more media than bytes.
+    /// Then the sizes cannot be those of the content.
+    pub fn new(text: String, messages: usize, bytes: usize, media_bytes: usize) -> Result<Self, InvalidValue> {
+        if messages > bytes || bytes > text.len() || media_bytes > bytes {
+            return Err(InvalidValue::Sealed { messages, bytes, media_bytes, text: text.len() });
         }
-        Ok(Self { text, messages, bytes })
+        Ok(Self { text, messages, bytes, media_bytes })
     }
 
     /// Returns the encrypted text.
@@ -53,6 +56,12 @@ impl Sealed {
         self.bytes
     }
 
+    /// Returns how many of these bytes are [media](crate::Message::media_bytes).
+    #[must_use]
+    pub const fn media_bytes(&self) -> usize {
+        self.media_bytes
+    }
+
     /// Returns the capacity of the text, in bytes.
     pub(super) fn capacity(&self) -> usize {
         self.text.capacity()
@@ -61,7 +70,9 @@ impl Sealed {
 
 impl std::fmt::Debug for Sealed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sealed").field("messages", &self.messages).field("bytes", &self.bytes).finish_non_exhaustive()
+        let mut out = f.debug_struct("Sealed");
+        out.field("messages", &self.messages).field("bytes", &self.bytes).field("media_bytes", &self.media_bytes);
+        out.finish_non_exhaustive()
     }
 }
 
@@ -71,23 +82,22 @@ struct StoredSealed {
     text: String,
     messages: usize,
     bytes: usize,
+    #[serde(default)]
+    media_bytes: usize,
+}
+
+// The signature is that of serde.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_zero(bytes: &usize) -> bool {
+    *bytes == 0
 }
 
 impl TryFrom<StoredSealed> for Sealed {
-    type Error = SealedError;
+    type Error = InvalidValue;
 
-    fn try_from(StoredSealed { text, messages, bytes }: StoredSealed) -> Result<Self, SealedError> {
-        Self::new(text, messages, bytes)
+    fn try_from(StoredSealed { text, messages, bytes, media_bytes }: StoredSealed) -> Result<Self, InvalidValue> {
+        Self::new(text, messages, bytes, media_bytes)
     }
-}
-
-/// The error for encrypted content with sizes that it cannot have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("invalid sizes of encrypted content: {messages} messages of {bytes} bytes in a text of {text} bytes")]
-pub struct SealedError {
-    messages: usize,
-    bytes: usize,
-    text: usize,
 }
 
 impl Exchange {
@@ -97,8 +107,8 @@ impl Exchange {
     /// # Errors
     ///
     /// Returns an error if the text is shorter than the messages' JSON.
-    pub fn sealed_as(&self, text: String) -> Result<Self, SealedError> {
-        let sealed = Sealed::new(text, self.message_count(), self.bytes())?;
+    pub fn sealed_as(&self, text: String) -> Result<Self, InvalidValue> {
+        let sealed = Sealed::new(text, self.message_count(), self.bytes(), self.media_bytes())?;
         Ok(Self {
             id: self.id.clone(),
             at: self.at,
@@ -137,10 +147,24 @@ mod tests {
         assert_eq!((sealed.messages.len(), sealed.continues), (0, Some(Seq::new(2))));
     }
 
+    /// An exchange with 2,000 bytes of media.
+    fn sealed_photo() -> Exchange {
+        let photo = Message::user("A".repeat(2_000));
+        Exchange::new(ExchangeId::new("e1").unwrap(), [photo]).sealed_as("x".repeat(4_000)).unwrap()
+    }
+
+    #[test]
+    fn media_are_those_of_the_messages() {
+        assert_eq!((sealed_photo().bytes(), sealed_photo().media_bytes()), (2_028, 2_000));
+        assert_eq!(sealed("x").media_bytes(), 0);
+    }
+
     #[test]
     fn a_sealed_exchange_is_read_back() {
-        let sealed = sealed("x");
-        assert_eq!(Exchange::decode(&sealed.encode().unwrap()).unwrap(), sealed);
+        for sealed in [sealed("x"), sealed_photo()] {
+            assert_eq!(Exchange::decode(&sealed.encode().unwrap()).unwrap(), sealed);
+        }
+        assert!(!sealed("x").encode().unwrap().contains("media"), "records without media are as short as before");
     }
 
     #[test]
@@ -155,6 +179,11 @@ mod tests {
             assert!(record.contains(from), "{record}");
             assert!(Exchange::decode(&record.replace(from, to)).is_err(), "{to}");
         }
+
+        let record = sealed_photo().encode().unwrap();
+        let more_media = record.replace(r#""media_bytes":2000"#, r#""media_bytes":2029"#);
+        assert_ne!(record, more_media);
+        assert!(Exchange::decode(&more_media).is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Making messages.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error as _};
 use serde_json::{Value, value::RawValue};
@@ -80,6 +80,8 @@ impl Message {
             digest: OnceLock::new(),
             unbound: OnceLock::new(),
             unbound_from_prompt: OnceLock::new(),
+            without_reasoning: OnceLock::new(),
+            adapted: Mutex::new(None),
         }))
     }
 

@@ -13,6 +13,7 @@
 mod change;
 pub(crate) mod dialect;
 mod make;
+mod media;
 #[cfg(test)]
 mod repeated_fields_tests;
 #[cfg(test)]
@@ -21,7 +22,7 @@ mod text;
 
 use std::{
     fmt, ptr,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 pub use self::dialect::{
@@ -31,7 +32,9 @@ pub use self::dialect::{
 };
 pub(crate) use self::dialect::{KnownDigest, Place};
 use crate::{
+    compat::{Compat, MadeBy},
     digest::Digest,
+    json,
     memory::{block, shared},
 };
 
@@ -74,6 +77,17 @@ struct Parsed {
     unbound: OnceLock<Option<Message>>,
     /// The message without what is bound to a prompt. `None` if nothing is left.
     unbound_from_prompt: OnceLock<Option<Message>>,
+    /// The message without the reasoning that is bound to nothing. `None` if it has none.
+    without_reasoning: OnceLock<Option<Message>>,
+    /// The form of the message for the reader that was last asked for.
+    adapted: Mutex<Option<Box<Adapted>>>,
+}
+
+/// The form of a message for a reader.
+struct Adapted {
+    compat: Compat,
+    made_by: MadeBy,
+    messages: Arc<[Message]>,
 }
 
 impl Message {
@@ -241,6 +255,14 @@ impl Message {
         self.index().chat.has_unknown_fields
     }
 
+    /// Returns `true` if this is a message of chat completions with fields that only their maker may accept: those that
+    /// the format does not define, and those without a value.
+    #[inline]
+    #[must_use]
+    pub fn has_fields_of_maker(&self) -> bool {
+        self.index().chat.has_fields_of_maker
+    }
+
     /// Returns `true` if `refusal`, `audio` or `function_call` has content, which is rare in replies.
     #[inline]
     #[must_use]
@@ -263,9 +285,10 @@ impl Message {
 }
 
 /// Returns the index of a message. A dialect of an application may have taken it from one of this crate, and still have
-/// a digest of its own.
+/// a digest of its own. No dialect looks for lone surrogates, because they are the same in all.
 fn index_in(dialect: &'static dyn Dialect, json: &str) -> Result<Index, MessageError> {
     let mut index = dialect.index(json)?;
+    index.is_rewritten |= !index.is_blank && json::without_lone_surrogates(json).is_some();
     if !DialectName::of(dialect).is_built_in() {
         index.digest = KnownDigest::Unknown;
     }
@@ -365,9 +388,9 @@ impl Message {
     }
 }
 
-/// The factor for the JSON of a message whose index is read later. A message with bound reasoning and a call is three
+/// The factor for the JSON of a message whose index is read later. A message with bound reasoning and a call is four
 /// messages with its copies, and each may have the arguments of the call a second time.
-const READ_LATER: usize = 6;
+const READ_LATER: usize = 8;
 
 impl Message {
     /// Returns an estimate of the memory that this message takes, in bytes: its JSON, the copies in its index
@@ -375,11 +398,13 @@ impl Message {
     ///
     /// A message with reasoning that is [bound](Self::bound) counts once more for each copy without that reasoning,
     /// which it keeps after the first prompt that needs the copy: the one that is [unbound](Self::unbound), and, if the
-    /// reasoning is bound to its prompt, the one that is [unbound from it](Self::unbound_from_prompt).
+    /// reasoning is bound to its prompt, the one that is [unbound from it](Self::unbound_from_prompt). A message with
+    /// calls, results or fields of its maker counts once more for its form for a [reader](Self::adapted), and one with
+    /// other reasoning once more for the copy [without it](Self::without_reasoning).
     ///
-    /// If the message was created before its dialect was known, the estimate is six times its JSON and the constant. It
-    /// stays the same after the dialect has read the message, so that a store can add and subtract it. A message with
-    /// many very short calls takes more.
+    /// If the message was created before its dialect was known, the estimate is eight times its JSON and the constant.
+    /// It stays the same after the dialect has read the message, so that a store can add and subtract it. A message
+    /// with many very short calls takes more.
     #[must_use]
     pub fn memory(&self) -> usize {
         let json = shared(size_of::<Parsed>()) + block(self.bytes());
@@ -388,7 +413,8 @@ impl Message {
         }
         let own = json + self.index().memory();
         let bound = self.bound();
-        own * (1 + usize::from(bound.can_be_removed()) + usize::from(bound.to_prefix))
+        let copies = [bound.can_be_removed(), bound.to_prefix, self.keeps_adapted(), self.may_have_thoughts()];
+        own * (1 + copies.into_iter().map(usize::from).sum::<usize>())
     }
 }
 

@@ -83,14 +83,172 @@ fn debug_shows_no_text() {
 #[test]
 fn only_an_empty_call_list_is_removed_for_sending() {
     let message = Message::from_json(r#"{"role":"assistant","content":"\ud83d","x":1.0,"tool_calls":[]}"#).unwrap();
-    assert_eq!(message.sendable().json(), r#"{"content":"\ud83d","role":"assistant","x":1.0}"#);
+    assert_eq!(message.sendable().json(), r#"{"content":"\ufffd","role":"assistant","x":1.0}"#);
     let other = Message::user("x");
     assert_eq!(other.sendable().as_ref(), &other);
 }
 
 #[test]
+fn lone_surrogates_are_sent_as_replacement_characters_in_every_dialect() {
+    let dialects: [(&'static dyn Dialect, &str); 6] = [
+        (&ChatCompletions, r#"{"role":"assistant", "content":"TEXT", "x":1.50}"#),
+        (&ChatCompletions, r#"{"role":"tool","tool_call_id":"TEXT","content":"TEXT"}"#),
+        (&AnthropicMessages, r#"{"role":"assistant", "content":[{"type":"text", "text":"TEXT"}]}"#),
+        (
+            &AnthropicMessages,
+            r#"{"role":"assistant","content":[{"type":"tool_use","id":"TEXT","name":"f","input":{"TEXT":1.50}}]}"#,
+        ),
+        (&OpenAiResponses, r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"TEXT"}]}"#),
+        (&OpenAiResponses, r#"{"type":"function_call_output","call_id":"TEXT", "output":"TEXT"}"#),
+    ];
+    for (dialect, template) in dialects {
+        for (text, sent) in [
+            (r"ab\ud83d", r"ab\ufffd"),
+            (r"\uD83D\u0041\uDe00", r"\ufffd\u0041\ufffd"),
+            (r"\ud83d\ud83d\ude00\ude00", r"\ufffd\ud83d\ude00\ufffd"),
+            (r"\\\ud83d", r"\\\ufffd"),
+        ] {
+            let message = Message::in_dialect(dialect, template.replace("TEXT", text)).unwrap();
+            let sendable = message.sendable();
+            assert!(message.index().is_rewritten && !sendable.index().is_rewritten, "{}", message.json());
+            assert_eq!(sendable.json(), template.replace("TEXT", sent));
+            assert_eq!((sendable.answers(), sendable.role()), (message.answers(), message.role()));
+            let [ids, own] =
+                [&*sendable, &message].map(|it| it.tool_calls().first().map(|call| call.call_id().clone()));
+            assert_eq!(ids, own, "a result names the call that is sent");
+        }
+        for text in [r"\ud83d\ude00", r"\\ud83d", r"\uD83D\uDE00 \u00e4"] {
+            let message = Message::in_dialect(dialect, template.replace("TEXT", text)).unwrap();
+            assert!(!message.index().is_rewritten, "{}", message.json());
+            assert_eq!(message.sendable().json(), message.json());
+        }
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn what_is_sent_is_strict_json_and_stays_if_it_was(
+        text in r"([a-c ]|ä|\\\\|\\u00e4|\\n|\\ud83d|\\uD83D|\\ude00|\\uDE00|\\ufffd){0,12}",
+    ) {
+        let json = format!(r#"{{"role":"assistant","{text}":[],"content":"x{text}"}}"#);
+        let message = Message::from_json(json).unwrap();
+        let sendable = message.sendable();
+        let read = |json: &str| serde_json::from_str::<serde_json::Value>(json).is_ok();
+        proptest::prop_assert!(read(sendable.json()), "{}", sendable.json());
+        proptest::prop_assert_eq!(read(message.json()), !message.index().is_rewritten);
+        proptest::prop_assert_eq!(sendable.json() == message.json(), read(message.json()));
+        proptest::prop_assert_eq!(sendable.json().len(), message.json().len());
+        proptest::prop_assert_eq!(sendable.text(), message.text());
+    }
+}
+
+#[test]
+fn what_cannot_be_the_content_of_a_reply_is_not_sent() {
+    let call = r#"{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}"#;
+    for content in ["5", "[null]", r#"{"a":1}"#, "true", "[1,[]]"] {
+        let alone = Message::from_json(format!(r#"{{"role":"assistant","content":{content}}}"#)).unwrap();
+        assert!(alone.is_blank() && !alone.index().is_rewritten, "{content}");
+        let with_call = |content: &str| {
+            let json = format!(r#"{{"role":"assistant", "content":{content},"tool_calls":[ {call}],"x":1.50}}"#);
+            Message::from_json(json).unwrap()
+        };
+        assert_eq!(*with_call(content).sendable(), with_call("null"), "{content}");
+        assert_eq!(with_call(content).sendable().sendable(), with_call(content).sendable());
+        let result = Message::from_json(format!(r#"{{"role":"user","content":{content}}}"#)).unwrap();
+        assert!(!result.index().is_rewritten, "only replies: {content}");
+    }
+    let some = Message::from_json(r#"{"role":"assistant","content":[null, {"type":"text","text":"t"},"u"]}"#).unwrap();
+    assert_eq!(some.sendable().json(), r#"{"role":"assistant","content":[{"type":"text","text":"t"},"u"]}"#);
+}
+
+#[test]
+fn items_without_a_required_field_are_not_sent() {
+    let item = |json: &str| Message::in_dialect(&OpenAiResponses, json).unwrap();
+    for json in [
+        r#"{"type":"message","id":"msg_1","role":"assistant","status":"completed"}"#,
+        r#"{"type":"message","id":"msg_1","role":"assistant","content":null}"#,
+        r#"{"type":"message","role":"assistant","content":5}"#,
+        r#"{"type":"function_call","call_id":"a","arguments":"{}"}"#,
+        r#"{"type":"function_call","call_id":"a","name":"","arguments":"{}"}"#,
+        r#"{"type":"custom_tool_call","call_id":"a","input":""}"#,
+    ] {
+        assert!(item(json).is_blank() && item(json).tool_calls().is_empty(), "{json}");
+    }
+    let empty = item(r#"{"type":"message","id":"msg_1","role":"assistant","content":[]}"#);
+    assert!(!empty.is_blank(), "reasoning may require it");
+}
+
+/// Arguments as they came, and as they are sent.
+const ARGUMENTS: [(&str, &str); 9] = [
+    (r#""{\"a\": 1}""#, r#"{"a": 1}"#),
+    (r#"" {} ""#, " {} "),
+    (r#""{\"path\":\"a.rs\",\"text\":\"fn ma""#, r#"{"INVALID_JSON":"{\"path\":\"a.rs\",\"text\":\"fn ma"}"#),
+    (r#""[1]""#, r#"{"INVALID_JSON":"[1]"}"#),
+    ("[1]", r#"{"INVALID_JSON":"[1]"}"#),
+    (r#""""#, "{}"),
+    (r#"" null""#, "{}"),
+    ("null", "{}"),
+    ("7", r#"{"INVALID_JSON":"7"}"#),
+];
+
+#[test]
+fn arguments_are_sent_as_an_object() {
+    for (arguments, sent) in ARGUMENTS {
+        let call = format!(r#"{{"id":"x","type":"function","function":{{"name":"f","arguments":{arguments}}}}}"#);
+        let json = format!(r#"{{"role":"assistant","content":null,"tool_calls":[{call}]}}"#);
+        let message = Message::from_json(json).unwrap();
+        assert_eq!(message.sendable().tool_calls()[0].arguments(), sent, "{arguments}");
+        assert_eq!(message.index().is_rewritten, message.tool_calls()[0].arguments() != sent || arguments == "null");
+        assert_eq!(message.sendable().sendable(), message.sendable());
+        assert!(message.json().contains(arguments), "the message itself stays");
+
+        let json = format!(r#"{{"type":"function_call","call_id":"x","name":"f","arguments":{arguments}}}"#);
+        let item = Message::in_dialect(&crate::OpenAiResponses, json).unwrap();
+        assert_eq!(item.sendable().tool_calls()[0].arguments(), sent, "{arguments}");
+        assert_eq!(item.sendable().sendable(), item.sendable());
+    }
+}
+
+#[test]
+fn arguments_that_are_missing_are_sent_as_an_empty_object() {
+    let call = r#"{"id":"x","type":"function","function":{"name":"f"},"extra":1.50}"#;
+    let json = format!(r#"{{"role":"assistant","tool_calls":[{call}]}}"#);
+    let sent = r#"{"id":"x","type":"function","function":{"name":"f","arguments":"{}"},"extra":1.50}"#;
+    let message = Message::from_json(json).unwrap();
+    assert_eq!(message.sendable().json(), format!(r#"{{"role":"assistant","tool_calls":[{sent}]}}"#));
+    let item = Message::in_dialect(&crate::OpenAiResponses, r#"{"type":"function_call","call_id":"x","name":"f"}"#);
+    let sent = r#"{"type":"function_call","call_id":"x","name":"f","arguments":"{}"}"#;
+    assert_eq!(item.unwrap().sendable().json(), sent);
+    let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"f"}]}"#;
+    let sent = r#"{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"f","input":{}}]}"#;
+    assert_eq!(Message::in_dialect(&crate::AnthropicMessages, call).unwrap().sendable().json(), sent);
+}
+
+#[test]
+fn the_input_of_a_custom_tool_and_arguments_that_are_objects_stay() {
+    for json in [
+        r#"{"role":"assistant","tool_calls":[{"id":"x","type":"custom","custom":{"name":"f","input":"free"}}]}"#,
+        r#"{"role":"assistant","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":{"a":1}}}]}"#,
+    ] {
+        let message = Message::from_json(json).unwrap();
+        assert_eq!(message.sendable().json(), json);
+    }
+}
+
+#[test]
+fn a_reply_of_empty_texts_is_blank() {
+    let reply = |content: &str| Message::from_json(format!(r#"{{"role":"assistant","content":{content}}}"#)).unwrap();
+    for content in [r#""""#, "null", "[]", r#"[{"type":"text","text":""}]"#] {
+        assert!(reply(content).is_blank(), "{content}");
+    }
+    for content in [r#"" ""#, r#"[{"type":"text","text":""},{"type":"text","text":"a"}]"#, r#"[{"type":"refusal"}]"#] {
+        assert!(!reply(content).is_blank(), "{content}");
+    }
+}
+
+#[test]
 fn entries_that_no_result_can_answer_are_no_calls() {
-    let good = r#"{"id":"x","type":"function","function":{"name":"f","arguments":"1.0"},"extra":1.50}"#;
+    let good = r#"{"id":"x","type":"function","function":{"name":"f","arguments":"{}"},"extra":1.50}"#;
     let theirs = r#"{"id":"y","type":"web_search","web_search":{}}"#;
     let message = |entries: &str| {
         let json = format!(r#"{{"role":"assistant","content":"t","tool_calls":[{entries}]}}"#);

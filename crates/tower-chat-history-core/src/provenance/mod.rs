@@ -11,7 +11,7 @@ use crate::{compaction::Positions, digest::Digest, memory::block, seq::Seq};
 /// [digest](PromptDigests::prompt) are enough to make the prompt again and to prove that it is the one that was sent.
 ///
 /// It has no text of messages. Its record is small: in a log of fewer than 100,000 exchanges, with fewer than 10
-/// million tokens, it takes at most 100 bytes. The names of the [origin](Origin) come on top.
+/// million tokens, it takes at most 110 bytes. The names of the [origin](Origin) and the host come on top.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Provenance {
@@ -31,6 +31,8 @@ pub struct Provenance {
     pub tokens: Option<u64>,
     /// The provider that made the reply.
     pub origin: Origin,
+    /// The host that was called, if the adapter knew it. Together with the origin, it says who made the reply.
+    pub host: Option<String>,
 }
 
 impl Provenance {
@@ -38,13 +40,27 @@ impl Provenance {
     /// prompt, and the provider.
     #[must_use]
     pub const fn new(renderer: u32, cut: Positions, digests: PromptDigests, origin: Origin) -> Self {
-        Self { renderer, made_at: None, cut, digests, reader: None, tokens: None, origin }
+        Self { renderer, made_at: None, cut, digests, reader: None, tokens: None, origin, host: None }
     }
 
     /// Sets the position of the log's next exchange when the prompt was made. The default is `None`.
     #[must_use]
     pub const fn made_at(mut self, next: Option<Seq>) -> Self {
         self.made_at = next;
+        self
+    }
+
+    /// Sets the key of what the reader of the prompt accepts. The default is `None`.
+    #[must_use]
+    pub const fn reader(mut self, key: Option<Digest>) -> Self {
+        self.reader = key;
+        self
+    }
+
+    /// Sets the host that was called. The default is `None`.
+    #[must_use]
+    pub fn host(mut self, host: Option<String>) -> Self {
+        self.host = host;
         self
     }
 
@@ -58,7 +74,7 @@ impl Provenance {
     /// Returns an estimate of the memory of its parts, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let Origin { provider, route, account, model } = &self.origin;
-        [provider, route, account, model].into_iter().flatten().map(|text| block(text.capacity())).sum()
+        [provider, route, account, model, &self.host].into_iter().flatten().map(|text| block(text.capacity())).sum()
     }
 }
 

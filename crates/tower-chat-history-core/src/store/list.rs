@@ -9,6 +9,7 @@ use super::{HistoryStore, StoreError};
 use crate::{
     conversation_id::{ConversationId, Prefix},
     exchange::Timestamp,
+    invalid::InvalidValue,
     labels::{Labels, LabelsVersion},
     seq::{Incarnation, Revision},
 };
@@ -258,20 +259,15 @@ impl fmt::Display for Cursor {
 }
 
 impl FromStr for Cursor {
-    type Err = CursorError;
+    type Err = InvalidValue;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let id = text.strip_prefix(VERSION).ok_or(CursorError)?;
-        let id = URL_SAFE_NO_PAD.decode(id).map_err(|_| CursorError)?;
-        let id = String::from_utf8(id).map_err(|_| CursorError)?;
-        id.parse().map(Self).map_err(|_| CursorError)
+        let id = text.strip_prefix(VERSION).ok_or(InvalidValue::Cursor)?;
+        let id = URL_SAFE_NO_PAD.decode(id).map_err(|_| InvalidValue::Cursor)?;
+        let id = String::from_utf8(id).map_err(|_| InvalidValue::Cursor)?;
+        id.parse().map(Self).map_err(|_| InvalidValue::Cursor)
     }
 }
-
-/// The error for a text that is not a cursor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("invalid cursor: expected the text of a cursor that a listing returned")]
-pub struct CursorError;
 
 /// The largest number of conversations that are listed per call of the store.
 const PAGE: usize = 500;
@@ -377,7 +373,7 @@ mod tests {
         let cursor = Cursor::after(ConversationId::new(["acme", "user 42"]).unwrap());
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
         for wrong in ["", "1", "2YWNtZQ", "acme", "1YWNtZQ==", "1/w", "1_w"] {
-            assert_eq!(wrong.parse::<Cursor>(), Err(CursorError), "{wrong}");
+            assert_eq!(wrong.parse::<Cursor>(), Err(InvalidValue::Cursor), "{wrong}");
         }
     }
 }

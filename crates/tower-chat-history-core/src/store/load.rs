@@ -102,8 +102,8 @@ impl KnownState {
     }
 }
 
-/// The upper bound on the amount that a load returns, in messages and in bytes. A load returns the newest turns that
-/// exceed neither number.
+/// The upper bound on the amount that a load returns, in messages, in bytes of text and in bytes of media. A load
+/// returns the newest turns that exceed none of these numbers.
 ///
 /// A turn is never split. The newest turn is returned whole even if it exceeds the limit by itself.
 ///
@@ -111,7 +111,11 @@ impl KnownState {
 /// `messages` exchanges, or the newest turn. Bytes are counted in the JSON of the messages, so an exchange without
 /// messages has 0 bytes.
 ///
-/// The default is 1,000 messages and 4 MiB of message JSON.
+/// [Media](crate::Message::media_bytes), such as images in base64, have a limit of their own, because a photo has as
+/// many bytes as a long conversation, but few tokens. A load needs memory for both: at most the sum of the two limits,
+/// or the newest turn. If the media of a window exceed their limit, the window begins later, with its texts.
+///
+/// The default is 1,000 messages, 4 MiB of message JSON without media, and 32 MiB of media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "config", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct LoadLimit {
@@ -119,17 +123,31 @@ pub struct LoadLimit {
     messages: usize,
     #[cfg_attr(feature = "config", serde(deserialize_with = "crate::config::field::positive"))]
     bytes: usize,
+    media_bytes: usize,
 }
 
+/// The default limit of media, in bytes.
+const MEDIA_BYTES: usize = 32 << 20;
+
 impl LoadLimit {
-    /// Creates a limit of this many messages and this many bytes of their JSON. An exchange without messages counts
-    /// as one message.
+    /// Creates a limit of this many messages and this many bytes of their JSON without media. An exchange without
+    /// messages counts as one message. The limit of media is 32 MiB.
     ///
     /// # Errors
     ///
     /// Returns an error if one of the numbers is 0.
     pub const fn new(messages: usize, bytes: usize) -> Result<Self, LoadLimitError> {
-        if messages == 0 || bytes == 0 { Err(LoadLimitError) } else { Ok(Self { messages, bytes }) }
+        if messages == 0 || bytes == 0 {
+            return Err(LoadLimitError);
+        }
+        Ok(Self { messages, bytes, media_bytes: MEDIA_BYTES })
+    }
+
+    /// Sets the maximum number of bytes of media. With 0, a turn with media is loaded only if it is the newest one.
+    #[must_use]
+    pub const fn with_media_bytes(mut self, bytes: usize) -> Self {
+        self.media_bytes = bytes;
+        self
     }
 
     /// Returns the maximum number of messages.
@@ -138,16 +156,30 @@ impl LoadLimit {
         self.messages
     }
 
-    /// Returns the maximum number of bytes of message JSON.
+    /// Returns the maximum number of bytes of message JSON without media.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Returns the maximum number of bytes of media.
+    #[must_use]
+    pub const fn media_bytes(&self) -> usize {
+        self.media_bytes
+    }
+
+    /// Returns `true` if this many messages are within the limit, with this many bytes of JSON, of which so many are
+    /// media.
+    #[must_use]
+    pub const fn allows(&self, messages: usize, bytes: usize, media_bytes: usize) -> bool {
+        let text = bytes.saturating_sub(media_bytes);
+        messages <= self.messages && text <= self.bytes && media_bytes <= self.media_bytes
     }
 }
 
 impl Default for LoadLimit {
     fn default() -> Self {
-        Self { messages: 1_000, bytes: 4 << 20 }
+        Self { messages: 1_000, bytes: 4 << 20, media_bytes: MEDIA_BYTES }
     }
 }
 
@@ -277,9 +309,10 @@ impl Added {
     /// Returns `true` if a load with this limit may return these exchanges.
     #[must_use]
     pub fn is_within(&self, limit: LoadLimit) -> bool {
-        let messages: usize = self.exchanges.iter().map(|recorded| recorded.exchange.counted_messages()).sum();
-        let bytes: usize = self.exchanges.iter().map(|recorded| recorded.exchange.bytes()).sum();
-        messages <= limit.messages() && bytes <= limit.bytes()
+        let messages = self.exchanges.iter().map(|recorded| recorded.exchange.counted_messages()).sum();
+        let bytes = self.exchanges.iter().map(|recorded| recorded.exchange.bytes()).sum();
+        let media = self.exchanges.iter().map(|recorded| recorded.exchange.media_bytes()).sum();
+        limit.allows(messages, bytes, media)
     }
 }
 
@@ -330,6 +363,21 @@ mod tests {
         message::Message,
         seq::Seq,
     };
+
+    #[test]
+    fn text_and_media_have_limits_of_their_own() {
+        let limit = LoadLimit::new(3, 100).unwrap().with_media_bytes(1_000);
+        for (messages, bytes, media, allowed) in [
+            (3, 1_100, 1_000, true),
+            (4, 1_100, 1_000, false),
+            (3, 1_101, 1_000, false),
+            (3, 1_100, 1_001, false),
+            (3, 101, 0, false),
+            (3, 1_000, 1_000, true),
+        ] {
+            assert_eq!(limit.allows(messages, bytes, media), allowed, "{messages} messages, {bytes} bytes, {media}");
+        }
+    }
 
     #[test]
     fn an_encrypted_exchange_is_a_typed_error() {

@@ -43,7 +43,7 @@ pub use self::{
     erase::{Erase, ErasedPage, Scrubbed},
     error::StoreError,
     fork::{Fork, ForkTo, Forked},
-    list::{Cursor, CursorError, FailedConversation, LabelsOutcome, List, ListExt, Listed, Listing, Newest},
+    list::{Cursor, FailedConversation, LabelsOutcome, List, ListExt, Listed, Listing, Newest},
     load::{Added, KnownState, Load, LoadLimit, LoadLimitError, Loaded, Page, Window},
     prune::{Derived, Prune, PruneTo, Pruned},
     removed::{ByStore, Removed},

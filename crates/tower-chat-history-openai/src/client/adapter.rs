@@ -118,6 +118,7 @@ impl AdaptRequest<HttpRequestFactory> for OpenAiHttp {
         turn.counter = tokens::counter_for_model(turn.request.model.as_deref().unwrap_or_default());
         turn.request.provider = Some(self.provider.unwrap_or_else(|| wire.provider(&uri)));
         turn.request.origin.provider = self.provider.map(str::to_owned);
+        turn.request.host = uri.host().map(str::to_owned);
         Ok(OpenedRequest::Turn(turn, HttpDraft { factory, first: Some(first), body }))
     }
 }

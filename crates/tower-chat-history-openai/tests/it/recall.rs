@@ -73,7 +73,7 @@ impl Chat {
         // The vectors are made in the background.
         self.service.engine().drain(Duration::from_secs(60)).await.unwrap();
         let prompt = self.server.prompts().pop().unwrap();
-        let [.., before, input] = &prompt[..] else { panic!("{} messages", prompt.len()) };
+        let [.., before, _, input] = &prompt[..] else { panic!("{} messages", prompt.len()) };
         assert_eq!(input.text(), question);
         let recalled = before.text().starts_with("<earlier_messages").then(|| before.text().into_owned());
         let (outcome, exchanges) = self.recalls.lock().unwrap().pop().unwrap();

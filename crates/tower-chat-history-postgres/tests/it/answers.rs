@@ -65,7 +65,7 @@ async fn an_append_repeated_after_a_deletion_begins_another_incarnation() {
     drop(single(&url).await);
     let client = connect(&url).await;
     let call = "select r_verdict, r_seq, r_incarnation::text from chat_history.append_1(null, 'test/a', 3, null, null, null, 0, \
-                'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', 'x', 0, null, 2, 10, 'x', null, null, null, null, 0, 0, '', null)";
+                'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', 'x', 0, null, 2, 10, 0, 'x', null, null, null, null, 0, 0, '', null)";
     let append = async || {
         let row = client.query_one(call, &[]).await.unwrap();
         assert_eq!((row.get::<_, i32>(0), row.get::<_, i64>(1)), (0, 0));

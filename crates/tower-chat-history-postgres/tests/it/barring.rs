@@ -44,7 +44,7 @@ fn first_turn(epoch: Epoch) -> Append {
 fn storing(key: &str) -> String {
     format!(
         "begin; select * from chat_history.append_1(null, '{key}', 3, null, null, 0, 0, gen_random_uuid(), 'x', 0, null, \
-         1, 1, 'x', null, null, null, null, 0, 0, '', null)"
+         1, 1, 0, 'x', null, null, null, null, 0, 0, '', null)"
     )
 }
 

@@ -129,7 +129,7 @@ async fn an_erasing_prune_leaves_compactions_without_derived_text() {
 /// The caller would otherwise take the compaction for the one that it stored, with its derived text.
 async fn a_repeated_append_does_not_find_what_a_removal_left_of_its_compaction() {
     let append = "select r_verdict, r_compacted, r_compaction from chat_history.append_1(null, 'test/compacted', 3, null, null, \
-                  null, 0, 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', 'x', 0, null, 2, 10, 'x', null, null, null, \
+                  null, 0, 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', 'x', 0, null, 2, 10, 0, 'x', null, null, null, \
                   'default', 0, 2, 'state', 'a summary')";
     let url = database().await;
     for erases in [true, false] {

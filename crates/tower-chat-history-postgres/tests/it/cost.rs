@@ -71,11 +71,11 @@ pub(crate) async fn long_log(client: &tokio_postgres::Client) {
     client
         .batch_execute(&format!(
             "insert into chat_history.exchange \
-                select e.conversation, q, e.messages * q, e.bytes * q, e.messages, e.bytes, null, e.call, 'e' || q, \
-                    replace(e.body, e.id, 'e' || q) \
+                select e.conversation, q, e.messages * q, e.bytes * q, e.media * q, e.messages, e.bytes, e.media, null, \
+                    e.call, 'e' || q, replace(e.body, e.id, 'e' || q) \
                 from chat_history.exchange e, generate_series(1, {EXCHANGES} - 1) q; \
              update chat_history.conversation set len = {EXCHANGES}, opening = {EXCHANGES} - 1, \
-                messages = messages * {EXCHANGES}, bytes = bytes * {EXCHANGES}"
+                messages = messages * {EXCHANGES}, bytes = bytes * {EXCHANGES}, media = media * {EXCHANGES}"
         ))
         .await
         .unwrap();
@@ -120,7 +120,8 @@ async fn a_long_log_is_read_no_further_than_the_limit() {
     let first = Seq::new(EXCHANGES.unsigned_abs() - 30);
     assert_eq!((loaded.exchanges.len(), loaded.exchanges[0].seq, loaded.truncated), (30, first, true));
 
-    let load = "select * from chat_history.load_1('test/long', 'default', null, null, 0, 0, 0, null, 60, 4000000, 0)";
+    let load =
+        "select * from chat_history.load_1('test/long', 'default', null, null, 0, 0, 0, null, 60, 4000000, 0, 0)";
     // The log's first exchange is read, because the limit might include it. The exchanges of the newest turn are not
     // read to find the start of the window. One exchange beyond the limit is, and the first one within it, which opens
     // a turn.
@@ -209,7 +210,7 @@ async fn an_append_updates_no_index_of_its_conversation() {
     client.batch_execute("begin").await.unwrap();
     for number in 0..APPENDS {
         let append = format!(
-            "select * from chat_history.append_1(null, 'test/a', 3, null, null, null, 0, gen_random_uuid(), 'x{number}', 0, null, 1, 1, \
+            "select * from chat_history.append_1(null, 'test/a', 3, null, null, null, 0, gen_random_uuid(), 'x{number}', 0, null, 1, 1, 0, \
              'x', 0, 'recalled', 'provenance', null, 0, 0, '', null)"
         );
         client.batch_execute(&append).await.unwrap();

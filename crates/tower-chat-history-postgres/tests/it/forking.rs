@@ -88,9 +88,10 @@ async fn the_rows_of_a_copy_are_those_of_the_log() {
 
     let differ = "select count(*) from chat_history.exchange a full join chat_history.exchange b \
                   on b.conversation = 2 and b.seq = a.seq where a.conversation = 1 and a.seq < 6 \
-                  and (a.messages_before, a.bytes_before, a.messages, a.bytes, a.continues, a.id, a.body, a.provenance) \
-                  is distinct from \
-                  (b.messages_before, b.bytes_before, b.messages, b.bytes, b.continues, b.id, b.body, b.provenance)";
+                  and (a.messages_before, a.bytes_before, a.media_before, a.messages, a.bytes, a.media, a.continues, \
+                  a.id, a.body, a.provenance) is distinct from \
+                  (b.messages_before, b.bytes_before, b.media_before, b.messages, b.bytes, b.media, b.continues, \
+                  b.id, b.body, b.provenance)";
     assert_eq!(number(&client, differ).await, 0);
     let recalled = "select count(*) from chat_history.exchange \
                     where conversation = 2 and recalled is not null and recalled_first is not null and seq = 5";
@@ -101,7 +102,7 @@ async fn the_rows_of_a_copy_are_those_of_the_log() {
 
     let expected = window(&store, &id).await;
     store.truncate(&id, expected.revision, Seq::new(6), None).await.unwrap();
-    let sums = "select count(distinct (first, len, opening, messages, bytes)) from chat_history.conversation";
+    let sums = "select count(distinct (first, len, opening, messages, bytes, media)) from chat_history.conversation";
     assert_eq!(number(&client, sums).await, 1);
 
     let listed = store.describe(&copy).await.unwrap().unwrap();
@@ -311,7 +312,7 @@ async fn a_fork_waits_for_an_append_that_creates_its_conversation() {
     let (id, copy) = (conversation("a"), conversation("copy"));
     let of = log(&store, &id, &["one", "two"]).await;
     let creates = "begin; select * from chat_history.append_1(null, 'test/copy', 3, null, null, null, 0, gen_random_uuid(), \
-                   'x', 0, null, 1, 1, 'x', null, null, null, null, 0, 0, '', null)";
+                   'x', 0, null, 1, 1, 0, 'x', null, null, null, null, 0, 0, '', null)";
     for end in ["commit", "rollback"] {
         other.batch_execute(creates).await.unwrap();
         let mut forking = spawn_fork(&store, &id, of, &whole(&copy));

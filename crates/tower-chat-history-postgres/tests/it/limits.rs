@@ -65,8 +65,8 @@ async fn the_wait_for_a_lock_is_limited() {
     for (function, types) in [
         (
             "append_1",
-            "int, text, int, uuid, bigint, bigint, bigint, uuid, text, bigint, bigint, bigint, bigint, text, bigint, \
-             text, text, text, bigint, bigint, bytea, bytea",
+            "int, text, int, uuid, bigint, bigint, bigint, uuid, text, bigint, bigint, bigint, bigint, bigint, text, \
+             bigint, text, text, text, bigint, bigint, bytea, bytea",
         ),
         ("compact_1", "text, uuid, uuid, text, bigint, bigint, bytea, bytea"),
         ("delete_1", "text, uuid"),

@@ -37,9 +37,9 @@ async fn listed(store: &PostgresStore, under: &str) -> Listing {
 }
 
 /// Creates 100,000 conversations under each of two prefixes, from one that the store wrote.
-const MANY: &str = "insert into chat_history.conversation (key, incarnation, first, len, opening, messages, bytes, \
+const MANY: &str = "insert into chat_history.conversation (key, incarnation, first, len, opening, messages, bytes, media, \
                         created_at, updated_at, updated_before) \
-                    select kind || n, incarnation, 1, len, opening, messages, bytes, 0, 0, 0 \
+                    select kind || n, incarnation, 1, len, opening, messages, bytes, media, 0, 0, 0 \
                     from chat_history.conversation, unnest('{test-,test/}'::text[]) kind, generate_series(100000, 199999) n";
 
 const PAGES: [&str; 3] = [

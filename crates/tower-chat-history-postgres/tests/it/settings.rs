@@ -153,11 +153,12 @@ async fn a_plan_for_small_tables_is_right_for_large_ones() {
     // The tables are not analyzed later, so that plans stay as they are made now.
     let small = "alter table chat_history.exchange set (autovacuum_enabled = off); analyze";
     other.batch_execute(small).await.unwrap();
-    let load = "select * from chat_history.load_1('test/long', 'default', 'none', null, 0, 0, 0, null, 60, 4000000, 0)";
+    let load =
+        "select * from chat_history.load_1('test/long', 'default', 'none', null, 0, 0, 0, null, 60, 4000000, 0, 0)";
     let read = "select * from chat_history.read_1('test/long', 10, 5, 4000000)";
     let append = |number: usize| {
         format!(
-            "select * from chat_history.append_1(null, 'test/long', 3, null, null, null, 0, gen_random_uuid(), 'n{number}', 0, null, 2, 10, \
+            "select * from chat_history.append_1(null, 'test/long', 3, null, null, null, 0, gen_random_uuid(), 'n{number}', 0, null, 2, 10, 0, \
              'x', null, null, null, null, 0, 0, '', null)"
         )
     };

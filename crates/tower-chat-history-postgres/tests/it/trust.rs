@@ -63,12 +63,12 @@ impl Roles {
 
 /// The parameters of the store's functions, in order.
 const FUNCTIONS: [(&str, &str); 11] = [
-    ("load_1", "text text text uuid bigint bigint bigint text bigint bigint int"),
+    ("load_1", "text text text uuid bigint bigint bigint text bigint bigint bigint int"),
     ("read_1", "text bigint bigint bigint"),
     (
         "append_1",
-        "int text int uuid bigint bigint bigint uuid text bigint bigint bigint bigint text bigint text \
-         text text bigint bigint bytea bytea",
+        "int text int uuid bigint bigint bigint uuid text bigint bigint bigint bigint bigint text bigint \
+         text text text bigint bigint bytea bytea",
     ),
     ("compact_1", "text uuid uuid text bigint bigint bytea bytea"),
     ("fork_1", "text uuid text uuid bigint bigint bigint text text bigint bytea bytea"),

@@ -1,12 +1,13 @@
 -- Appends an exchange. Arguments: id, expectation (kind, incarnation, version), the position that it continues, 1 if it
--- opens a turn, the number of messages that it counts as, their bytes, its record, random bytes for a new log, the name
--- of this call, milliseconds to live, its recalled messages or '', its provenance or '', its time, the position at
--- which a new log begins, the stamp and the time of its registration, and optionally a compaction (see `write.lua`).
+-- opens a turn, the number of messages that it counts as, their bytes, how many of these are media, its record, random
+-- bytes for a new log, the name of this call, milliseconds to live, its recalled messages or '', its provenance or '',
+-- its time, the position at which a new log begins, the stamp and the time of its registration, and optionally a
+-- compaction (see `write.lua`).
 --
 -- The stamp is '' if the call has not registered the conversation, and 'erased' if the registry refused it.
-local id, expect, incarnation, version, continues, opens, messages, bytes, body, random, call, ttl, shown, made, time,
-  first, registered, registered_at = unpack(ARGV, 1, 18)
-local COMPACTION = 19
+local id, expect, incarnation, version, continues, opens, messages, bytes, media, body, random, call, ttl, shown, made,
+  time, first, registered, registered_at = unpack(ARGV, 1, 19)
+local COMPACTION = 20
 -- The largest number of elements of a list, and of positions that fit into the state.
 local MOST_ELEMENTS, MOST_POSITIONS = 4294967295, 281474976710655
 
@@ -73,7 +74,7 @@ if not self and registered == '' then
   return {'register'}
 end
 
-opens, messages, bytes = tonumber(opens), tonumber(messages), tonumber(bytes)
+opens, messages, bytes, media = tonumber(opens), tonumber(messages), tonumber(bytes), tonumber(media)
 time = tonumber(time)
 if not self then
   -- The conversation may be deleted before this call is repeated. The repetition begins another incarnation then, so
@@ -81,7 +82,7 @@ if not self then
   local now = redis.call('TIME')
   local fresh = string.sub(random, 1, 10) .. struct.pack('>I6', now[1] % 100000000 * 1000000 + now[2])
   self = {i = fresh, t = 0, p = tonumber(registered), n = at, f = at, b = at, x = 0, messages = 0, bytes = 0,
-    openings = 0, c = time, m = time, r = 0, u = 0, o = at}
+    media = 0, openings = 0, c = time, m = time, r = 0, u = 0, o = at}
 end
 
 local flags = opens
@@ -89,7 +90,8 @@ if shown ~= '' then
   flags, self.r = opens + 2, self.r + 1
 end
 local has_provenances = made ~= '' or self.o < at
-local entry = struct.pack(NUMBERS, flags, self.messages, self.bytes, self.openings, messages, bytes) .. call .. id
+local entry = struct.pack(NUMBERS, flags, self.messages, self.bytes, self.media, self.openings, messages, bytes, media)
+  .. call .. id
 
 local expired, sweeps, expires = self.t == 1, self.b < self.f or self.u > 0, nil
 demand('RPUSH', log, '')
@@ -138,7 +140,8 @@ else
 end
 
 self.n, self.m = at + 1, math.max(self.m, time)
-self.messages, self.bytes, self.openings = self.messages + messages, self.bytes + bytes, self.openings + opens
+self.messages, self.bytes = self.messages + messages, self.bytes + bytes
+self.media, self.openings = self.media + media, self.openings + opens
 self.t = ttl ~= '' and 1 or 0
 
 local answer, stored = {'stored', self.i, at + 1, self.f, at, 'none'}, {}

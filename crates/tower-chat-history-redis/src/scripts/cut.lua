@@ -76,7 +76,8 @@ local function truncate()
   if self.u > 0 then
     self.w, self.u = math.min(self.w, len), math.min(self.u, len)
   end
-  self.n, self.messages, self.bytes, self.openings = len, before.messages, before.bytes, before.openings
+  self.n, self.messages, self.bytes = len, before.messages, before.bytes
+  self.media, self.openings = before.media, before.openings
   redis.call('HSET', meta, 's', packed(self), unpack(fields))
   return {'truncated', self.i, len, self.f}
 end

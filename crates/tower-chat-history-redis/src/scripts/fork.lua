@@ -44,7 +44,8 @@ if len < self.n then
   -- The rest is copied with the keys, and removed from the copy in small steps, as after a truncation.
   local rest = entry(self, len)
   self.x = self.x + self.n - len
-  self.n, self.messages, self.bytes, self.openings = len, rest.messages, rest.bytes, rest.openings
+  self.n, self.messages, self.bytes = len, rest.messages, rest.bytes
+  self.media, self.openings = rest.media, rest.openings
 end
 local bytes = self.bytes - entry(self, self.f).bytes
 meta, log, index, ids, recalled, provenances = unpack(KEYS, 1, 6)

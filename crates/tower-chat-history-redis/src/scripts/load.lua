@@ -1,8 +1,9 @@
 -- Reads a window. Arguments: profile, exchange id or '', the known state (incarnation, version, first, compaction
--- version, id of the newest exchange or ''), 1 if the exchanges since the known state suffice, the limits in messages
--- and bytes, and the limit of the answer in bytes or ''. If the answer is larger than that, the script returns 'large'.
+-- version, id of the newest exchange or ''), 1 if the exchanges since the known state suffice, the limits in messages,
+-- in bytes without media and in bytes of media, and the limit of the answer in bytes or ''. If the answer is larger
+-- than that, the script returns 'large'.
 local profile, exchange, incarnation, version, first, known_cut, newest = unpack(ARGV, 1, 7)
-local most_answered = tonumber(ARGV[11]) or math.huge
+local most_answered = tonumber(ARGV[12]) or math.huge
 local self = find(profile)
 if not self then
   return {'absent'}
@@ -42,11 +43,13 @@ if known == self.n then
 end
 
 whole(self)
-local most_messages, most_bytes = tonumber(ARGV[9]), tonumber(ARGV[10])
+local most_messages, most_text, most_media = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 
 -- Returns true if the log from a position on is within the limits.
 local function fits(at)
-  return self.messages - at.messages <= most_messages and self.bytes - at.bytes <= most_bytes
+  local media = self.media - at.media
+  return self.messages - at.messages <= most_messages and self.bytes - at.bytes - media <= most_text
+    and media <= most_media
 end
 
 -- Returns the recalled messages of consecutive exchanges that have some, by their entries.
@@ -109,7 +112,7 @@ end
 
 local from = start
 -- If the sums since the beginning of the log do not exceed the limits, no later sums do.
-if not fits({messages = 0, bytes = 0}) and not fits(entry(self, start)) then
+if not fits({messages = 0, bytes = 0, media = 0}) and not fits(entry(self, start)) then
   -- The same rules as in `WindowScan`. A log without an opening, or whose only opening is its start, is returned whole.
   from = fitting(self, start, fits) or start
 end

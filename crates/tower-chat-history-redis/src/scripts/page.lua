@@ -13,7 +13,7 @@ local to, bytes_before, bytes, full, found = from, nil, 0, false, {}
 while to < last and not full do
   local entries = redis.call('LRANGE', index, to - self.b, math.min(to + 512, last) - 1 - self.b)
   for _, entry in ipairs(entries) do
-    local _, _, before, _, _, own = numbers(entry)
+    local _, _, before, _, _, _, own = numbers(entry)
     bytes_before = bytes_before or before
     if to > from and before + own - bytes_before > most_bytes then
       full = true

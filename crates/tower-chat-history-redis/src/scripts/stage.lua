@@ -13,7 +13,7 @@ if self and self.n == from + (#ARGV - EXCHANGES + 1) / 4 then
   return {'staged'}
 end
 self = self or {t = 1, i = incarnation, p = 0, n = first, f = first, b = first, x = 0, messages = 0, bytes = 0,
-  openings = 0, c = 0, m = 0, r = 0, u = 0, o = first}
+  media = 0, openings = 0, c = 0, m = 0, r = 0, u = 0, o = first}
 if self.n ~= from then
   -- The exchanges that were staged before have expired.
   return {'again'}
@@ -55,9 +55,10 @@ for at = EXCHANGES, #ARGV, 4 do
   redis.call('RPUSH', index, entry)
   redis.call('HSET', ids, string.sub(entry, ID), self.n)
 
-  local opens, messages, bytes, openings, own_messages, own_bytes = numbers(entry)
+  local opens, messages, bytes, media, openings, own_messages, own_bytes, own_media = numbers(entry)
   self.n = self.n + 1
-  self.messages, self.bytes, self.openings = messages + own_messages, bytes + own_bytes, openings + opens
+  self.messages, self.bytes = messages + own_messages, bytes + own_bytes
+  self.media, self.openings = media + own_media, openings + opens
 end
 
 redis.call('HSET', meta, 's', packed(self))

@@ -20,10 +20,10 @@ local meta, log, index, ids, recalled, provenances = unpack(KEYS, 1, 6)
 -- the first byte in every layout; t, 1 if the keys expire; i, the incarnation; p, the stamp of the registration under
 -- which the conversation was created, which has the same place in every layout (see `erase.lua`) and remains if another
 -- incarnation begins; n, the next position; f, the first position of the log; b, the position of the lists' first
--- element; x, the number of elements after the log's end, left by a truncation; the sums of messages, their bytes, and
--- openings before n, including pruned ones (an exchange without messages counts as one message, here and in the index);
--- c, the time of the exchange that created the conversation; and m, the latest time of all exchanges, both in
--- milliseconds.
+-- element; x, the number of elements after the log's end, left by a truncation; the sums of messages, their bytes, how
+-- many of these are media, and openings before n, including pruned ones (an exchange without messages counts as one
+-- message, here and in the index); c, the time of the exchange that created the conversation; and m, the latest time of
+-- all exchanges, both in milliseconds.
 --
 -- A second part follows if one of its numbers is not 0: r, the number of fields of the hash of recalled messages; e, w
 -- and u, an erasure in progress (recalled messages that cite a position before e or another conversation are erased
@@ -32,13 +32,13 @@ local meta, log, index, ids, recalled, provenances = unpack(KEYS, 1, 6)
 --
 -- Nothing but these scripts writes the keys. A server that evicts keys removes whole keys, which `find` and `whole`
 -- notice.
-local LAYOUT, STATE, STATE_SIZE, MORE = 1, '>BBc16I8I6I6I6I6I6I8I6I8I8', 86, '>I6I6I6I6I6'
+local LAYOUT, STATE, STATE_SIZE, MORE = 1, '>BBc16I8I6I6I6I6I6I8I6I6I8I8', 92, '>I6I6I6I6I6'
 
 -- The numbers of an index entry: 1 if the exchange opens a turn, plus 2 if it has recalled messages; the sums of
--- messages, their bytes, and openings before it, counted from the log's beginning before any prune; and its own
--- messages and bytes. The size between two positions is a difference, and the position of a sum is found by binary
--- search. The name of the call that stored the exchange (16 bytes) and its id follow.
-local NUMBERS, CALL, ID = '>BI6I8I6I4I6', 32, 48
+-- messages, their bytes, how many of these are media, and openings before it, counted from the log's beginning before
+-- any prune; and its own messages, bytes and media. The size between two positions is a difference, and the position of
+-- a sum is found by binary search. The name of the call that stored the exchange (16 bytes) and its id follow.
+local NUMBERS, CALL, ID = '>BI6I8I6I6I4I6I6', 44, 60
 
 -- Ends the script with the error that the conversation is damaged at a position. Call it only before the first write.
 local function damaged(seq)
@@ -63,9 +63,9 @@ local function find(profile)
 
   -- A table that is created with its fields does not grow. Only an erasure needs e and w.
   local self = {v = m[2], t = 0, i = '', p = 0, n = 0, f = 0, b = 0, x = 0, messages = 0, bytes = 0,
-    openings = 0, c = 0, m = 0, r = 0, u = 0, o = 0}
-  layout, self.t, self.i, self.p, self.n, self.f, self.b, self.x, self.messages, self.bytes, self.openings, self.c,
-    self.m = struct.unpack(STATE, state)
+    media = 0, openings = 0, c = 0, m = 0, r = 0, u = 0, o = 0}
+  layout, self.t, self.i, self.p, self.n, self.f, self.b, self.x, self.messages, self.bytes, self.media,
+    self.openings, self.c, self.m = struct.unpack(STATE, state)
   if #state > STATE_SIZE then
     self.r, self.e, self.w, self.u, self.o = struct.unpack(MORE, state, STATE_SIZE + 1)
   end
@@ -97,8 +97,8 @@ end
 
 -- Returns the numbers of the exchange at a position of the log.
 local function entry(self, seq)
-  local opens, messages, bytes, openings = numbers(redis.call('LINDEX', index, seq - self.b))
-  return {opens = opens, messages = messages, bytes = bytes, openings = openings}
+  local opens, messages, bytes, media, openings = numbers(redis.call('LINDEX', index, seq - self.b))
+  return {opens = opens, messages = messages, bytes = bytes, media = media, openings = openings}
 end
 
 -- Returns true if an index entry says that its exchange has recalled messages.

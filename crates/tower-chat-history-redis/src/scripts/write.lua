@@ -4,7 +4,7 @@
 -- Returns the state in its stored form.
 local function packed(self)
   local numbers = struct.pack(STATE, LAYOUT, self.t, self.i, self.p, self.n, self.f, self.b, self.x,
-    self.messages, self.bytes, self.openings, self.c, self.m)
+    self.messages, self.bytes, self.media, self.openings, self.c, self.m)
   if self.r > 0 or self.u > 0 or self.o > 0 then
     numbers = numbers .. struct.pack(MORE, self.r, self.e or 0, self.w or 0, self.u, self.o)
   end

@@ -132,8 +132,9 @@ async fn send(
     };
 
     let call = call.number(u64::from(exchange.opens_turn()));
-    // The number of messages and the bytes, as load limits count them.
+    // The number of messages, the bytes and the media, as load limits count them.
     let call = call.number(exchange.counted_messages() as u64).number(exchange.bytes() as u64);
+    let call = call.number(exchange.media_bytes() as u64);
     let call = call.text(&body).bytes(random.as_bytes()).text(name);
     let call = add_time_to_live(call, shared);
     let call = call.text(&recalled).text(&provenance).number(exchange.at.as_unix_millis());

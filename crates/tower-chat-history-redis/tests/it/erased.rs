@@ -246,9 +246,9 @@ async fn a_receipt_has_what_was_erased_beside_a_conversation_that_failed() {
     test.run::<()>(&["LPUSH", &fence, "of another kind"]);
     let error = test.store.erase_all(&under).await.unwrap_err();
     assert!(matches!(error.source, StoreError::Backend { .. }), "{error:?}");
-    assert_eq!((error.receipt.removed.total().conversations, test.names()), (4, vec!["acme/2".to_owned()]));
+    assert_eq!((error.done.removed.total().conversations, test.names()), (4, vec!["acme/2".to_owned()]));
     let again = test.store.erase_all(&under).await.unwrap_err();
-    assert!(again.receipt.removed.total().is_nothing(), "{again:?}");
+    assert!(again.done.removed.total().is_nothing(), "{again:?}");
     test.run::<()>(&["DEL", &fence]);
     let last = test.store.erase_all(&under).await.unwrap();
     assert_eq!((last.removed.total().conversations, last.is_complete()), (1, true));

@@ -155,7 +155,7 @@ async fn a_copy_of_a_pruned_log_that_is_not_swept_yet_is_swept() {
     // Exchanges 0 to 9 are pruned, exchanges from 30 on are truncated, and recalled messages are erased before 25.
     let entry = test.run::<Vec<u8>>(&["LINDEX", &key(&id, ":index"), "30"]);
     let mut state = test.state(&id);
-    state[SUMS..SUMS + 20].copy_from_slice(&entry[1..21]);
+    state[SUMS].copy_from_slice(&entry[1..=SUMS.len()]);
     test.set_state(&id, &state);
     let numbers = [(END, 30), (BEHIND, 10), (BEGINNING, 10), (ERASED, 10), (UNSWEPT, 10), (UNSWEPT_END, 25)];
     test.change_state(&id, &numbers);

@@ -1,6 +1,6 @@
 //! Support that the tests of this store share.
 
-use std::{sync::OnceLock, time::Duration};
+use std::{ops::Range, sync::OnceLock, time::Duration};
 
 use redis::{
     AsyncConnectionConfig, Client, Cmd, Connection, FromRedisValue, Pipeline, RedisFuture, RedisResult, Value,
@@ -205,17 +205,17 @@ pub(crate) const REGISTERED: usize = 18;
 pub(crate) const END: usize = 26;
 pub(crate) const BEGINNING: usize = 32;
 pub(crate) const BEHIND: usize = 44;
-/// The offset of the sums of everything before the end. An index entry has the sums of everything before it,
+/// The places of the sums of everything before the end. An index entry has the sums of everything before it,
 /// in the same form, from offset 1 on.
-pub(crate) const SUMS: usize = 50;
+pub(crate) const SUMS: Range<usize> = 50..76;
 
 /// The offsets of the numbers of recalled messages and of their erasure: the number of fields; the position before
 /// which a cited position is erased; and the positions from which on and before which it is not swept yet. They are in
 /// the second part of the state, which a conversation without recalled messages and provenances does not have.
-pub(crate) const RECALLED: usize = 86;
-pub(crate) const ERASED: usize = 92;
-pub(crate) const UNSWEPT: usize = 98;
-pub(crate) const UNSWEPT_END: usize = 104;
+pub(crate) const RECALLED: usize = 92;
+pub(crate) const ERASED: usize = 98;
+pub(crate) const UNSWEPT: usize = 104;
+pub(crate) const UNSWEPT_END: usize = 110;
 
 /// The keys that every conversation has.
 pub(crate) const PARTS: [&str; 4] = ["", ":log", ":index", ":ids"];

@@ -13,7 +13,7 @@ use std::{
 use rusqlite::ErrorCode;
 
 use crate::{
-    error::{Replaced, is_lock},
+    error::{SqliteError, is_lock},
     options::{MAX_PATH_BYTES, OpenError, is_reserved},
 };
 
@@ -203,12 +203,12 @@ impl DatabaseFile {
     /// # Errors
     ///
     /// Returns an error if another file or none is there. If the metadata cannot be read, the file counts as unchanged.
-    pub(crate) fn check(&self) -> Result<(), Replaced> {
+    pub(crate) fn check(&self) -> Result<(), SqliteError> {
         let replaced = match fs::metadata(&self.path) {
             Ok(now) => identity(&now) != self.identity,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
-        if replaced { Err(Replaced { path: self.path.clone() }) } else { Ok(()) }
+        if replaced { Err(SqliteError::Replaced { path: self.path.clone() }) } else { Ok(()) }
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
         opened.check().unwrap();
 
         fs::rename(&path, &other).unwrap();
-        assert_eq!(opened.check().unwrap_err().path, path);
+        assert_eq!(opened.check(), Err(SqliteError::Replaced { path: path.clone() }));
         fs::copy(&other, &path).unwrap();
         assert!(opened.check().is_err());
         fs::rename(&other, &path).unwrap();

@@ -23,14 +23,14 @@ CREATE TABLE conversation (
     labels TEXT
 ) STRICT;
 
--- One row per exchange. A place is conversation << 32 | seq, and it is the rowid. The exchanges of a conversation are
--- therefore stored next to each other, and reading a window of 30 exchanges is one search in the tree and a few
--- neighboring pages. With rowids in the order of arrival, each exchange of a window would be on another page and need
--- its own index entry. In a measurement with bodies of 0.7 and 2 KB, reading such a window took 1.3 to 2.8 times as
--- long, both from memory and from disk. Writes would be about 30 microseconds cheaper, but they wait for the disk
--- anyway. A table WITHOUT ROWID would also store the exchanges next to each other. But it moves rows that are longer
--- than a quarter of a page to separate pages, and most rows are longer. In the measurement, that table was 1.5 times as
--- large, and the slowest to write.
+-- One row per exchange. `media` is how many of its `bytes` are media. A place is conversation << 32 | seq, and it is
+-- the rowid. The exchanges of a conversation are therefore stored next to each other, and reading a window of 30
+-- exchanges is one search in the tree and a few neighboring pages. With rowids in the order of arrival, each exchange
+-- of a window would be on another page and need its own index entry. In a measurement with bodies of 0.7 and 2 KB,
+-- reading such a window took 1.3 to 2.8 times as long, both from memory and from disk. Writes would be about 30
+-- microseconds cheaper, but they wait for the disk anyway. A table WITHOUT ROWID would also store the exchanges next to
+-- each other. But it moves rows that are longer than a quarter of a page to separate pages, and most rows are longer.
+-- In the measurement, that table was 1.5 times as large, and the slowest to write.
 --
 -- `recalled` has the recalled messages of the exchange, and `recalled_first` is the first position that they cite, or
 -- -1 if they cite another conversation. Both are NULL in most rows, which takes one byte for each. They are not part of
@@ -44,6 +44,7 @@ CREATE TABLE exchange (
     continues INTEGER,
     messages INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
+    media INTEGER NOT NULL,
     recalled_first INTEGER,
     recalled TEXT,
     provenance TEXT,

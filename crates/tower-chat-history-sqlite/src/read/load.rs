@@ -10,7 +10,7 @@ use tower_chat_history_core::{
     CompactionVersion, ConversationId, KnownState, Load, Loaded, Page, Recorded, Seq, Window, backend::WindowScan,
 };
 
-use super::log::{Columns, Damage, Log, SELECT_BACK, SELECT_RANGE, number, size};
+use super::log::{Columns, Damage, Log, SELECT_BACK, SELECT_RANGE, number};
 use crate::{erasures, error::Failure, job::Request, stats::Counters};
 
 /// The largest size of the messages of a page, in bytes, including the records of recalled messages and
@@ -79,14 +79,14 @@ impl LoadWindow {
             let columns = Columns::of(row)?;
             let body = row.get_ref(5)?.as_bytes().map_err(rusqlite::Error::from)?;
             let octets = i64::try_from(body.len()).unwrap_or(i64::MAX);
-            let (messages, bytes) = match size(&self.id, expected, (columns.messages, columns.bytes, octets)) {
-                Ok(size) => size,
+            let [messages, bytes, media] = match columns.sizes(&self.id, expected, octets) {
+                Ok(sizes) => sizes,
                 // Decoding the record may return a more precise error, for example that a newer version wrote it.
                 Err(damaged) => {
                     return Err(Log::decode(&self.id, expected, columns, row).err().unwrap_or(damaged));
                 }
             };
-            if scan.offer(Seq::new(expected), columns.continues.is_none(), messages, bytes).is_break() {
+            if scan.offer(Seq::new(expected), columns.continues.is_none(), messages, bytes, media).is_break() {
                 break;
             }
             newest_first.push(Log::decode(&self.id, expected, columns, row));

@@ -32,7 +32,7 @@ pub(crate) const fn seq_of(place: i64) -> u64 {
 macro_rules! select_range {
     ($order:literal) => {
         concat!(
-            "SELECT place, id, continues, messages, bytes, body, recalled_first, recalled, provenance \
+            "SELECT place, id, continues, messages, bytes, body, recalled_first, recalled, provenance, media \
              FROM exchange WHERE place BETWEEN ?1 AND ?2 ORDER BY place ",
             $order
         )
@@ -210,9 +210,11 @@ impl Log {
         let recalled_first: Option<i64> = row.get(6)?;
         let messages: usize = number(id, seq, columns.messages)?;
         let bytes: usize = number(id, seq, columns.bytes)?;
+        let media: usize = number(id, seq, columns.media)?;
         if continues != exchange.continues
             || messages != exchange.message_count()
             || bytes != exchange.bytes()
+            || media != exchange.media_bytes()
             || recalled_first != exchange.recalled.as_ref().and_then(Recalled::least_cited)
         {
             return Err(Damage::Columns.at(id, seq));
@@ -238,12 +240,23 @@ pub(super) struct Columns {
     pub(super) messages: i64,
     /// The size of the messages in bytes.
     pub(super) bytes: i64,
+    /// The number of these bytes that are media.
+    pub(super) media: i64,
 }
 
 impl Columns {
     /// Reads the columns from a row of [`SELECT_RANGE`].
     pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self { continues: row.get(2)?, messages: row.get(3)?, bytes: row.get(4)? })
+        Ok(Self { continues: row.get(2)?, messages: row.get(3)?, bytes: row.get(4)?, media: row.get(9)? })
+    }
+
+    /// Checks and returns the number of messages, their [size](size) and their media, for a body of `octets` bytes.
+    pub(super) fn sizes(self, id: &ConversationId, seq: u64, octets: i64) -> Result<[usize; 3], Failure> {
+        let (messages, bytes) = size(id, seq, (self.messages, self.bytes, octets))?;
+        if self.media > self.bytes {
+            return Err(Damage::Columns.at(id, seq));
+        }
+        Ok([messages, bytes, number(id, seq, self.media)?])
     }
 }
 
@@ -291,7 +304,7 @@ pub(super) fn number<T: TryFrom<i64>>(id: &ConversationId, seq: u64, stored: i64
 
 /// Checks and returns two columns of the row of an exchange: its number of messages, and their size in bytes. Each
 /// message has at least one byte, and the body of `octets` bytes contains all of them, so larger numbers are damage.
-/// Code that reads the body also compares both numbers with the record.
+/// Code that reads the body also compares the numbers with the record.
 pub(crate) fn size(
     id: &ConversationId,
     seq: u64,

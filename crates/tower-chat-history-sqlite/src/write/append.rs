@@ -27,6 +27,7 @@ pub(crate) struct AppendExchange {
     continues: Option<Seq>,
     messages: usize,
     bytes: usize,
+    media: usize,
     recalled_first: Option<i64>,
     recalled: Option<String>,
     provenance: Option<String>,
@@ -52,6 +53,7 @@ impl AppendExchange {
             continues: exchange.continues,
             messages: exchange.message_count(),
             bytes: exchange.bytes(),
+            media: exchange.media_bytes(),
             recalled_first: exchange.recalled.as_ref().and_then(Recalled::least_cited),
             recalled,
             provenance,
@@ -115,14 +117,15 @@ impl AppendExchange {
 
     fn insert(&self, connection: &Connection, place: i64) -> rusqlite::Result<usize> {
         let sql = "INSERT INTO exchange \
-                   (place, id, continues, messages, bytes, recalled_first, recalled, provenance, body) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+                   (place, id, continues, messages, bytes, media, recalled_first, recalled, provenance, body) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
         connection.prepare_cached(sql)?.execute(params![
             place,
             self.exchange.as_str(),
             self.continues.map(|seq| stored(seq.get())),
             stored(self.messages as u64),
             stored(self.bytes as u64),
+            stored(self.media as u64),
             self.recalled_first,
             self.recalled,
             self.provenance,

@@ -7,7 +7,7 @@ use tower_chat_history_core::StoreError;
 
 use crate::{
     connection::{DatabaseFile, LockWait, Savepoint, Transaction, rounded_up},
-    error::{Replaced, TransactionError, is_lock},
+    error::{SqliteError, TransactionError, is_lock},
     job::{Job, JobOutcome},
     stats::Counters,
 };
@@ -124,7 +124,7 @@ enum Abort {
     /// A job could not read a page, or the file is malformed. The batch can be run once more.
     Unreadable,
     /// The file at the path is not the open one.
-    Replaced(Replaced),
+    Replaced(SqliteError),
 }
 
 impl Abort {
@@ -137,8 +137,8 @@ impl Abort {
     }
 }
 
-impl From<Replaced> for Abort {
-    fn from(replaced: Replaced) -> Self {
+impl From<SqliteError> for Abort {
+    fn from(replaced: SqliteError) -> Self {
         Self::Replaced(replaced)
     }
 }

@@ -86,8 +86,8 @@ impl ForkLog {
     /// statement copies one row.
     fn copy_exchanges(&self, connection: &Connection, log: &Log, end: u64, number: i64) -> Result<u64, Failure> {
         let sql = "INSERT INTO exchange \
-                   (place, id, continues, messages, bytes, recalled_first, recalled, provenance, body) \
-                   SELECT ?2, id, continues, messages, bytes, \
+                   (place, id, continues, messages, bytes, media, recalled_first, recalled, provenance, body) \
+                   SELECT ?2, id, continues, messages, bytes, media, \
                    CASE WHEN recalled_first < ?3 THEN NULL ELSE recalled_first END, \
                    CASE WHEN recalled_first < ?3 THEN NULL ELSE recalled END, \
                    provenance, body \

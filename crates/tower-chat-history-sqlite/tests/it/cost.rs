@@ -108,10 +108,10 @@ async fn a_large_turn_is_loaded_whole() {
     let store = database.open().await;
     let id = conversation("a");
     say(&store, &id, "before").await;
-    let opening = say(&store, &id, &"x".repeat(3_000_000)).await;
+    let opening = say(&store, &id, &"x ".repeat(1_500_000)).await;
     let mut last = opening;
     for _ in 0..3 {
-        let next = exchange(&"y".repeat(2_000_000)).continuing(last.seq);
+        let next = exchange(&"y ".repeat(1_000_000)).continuing(last.seq);
         let append = tower_chat_history_core::Append::new(
             tower_chat_history_core::Expect::AnyIn(last.revision.incarnation()),
             next,

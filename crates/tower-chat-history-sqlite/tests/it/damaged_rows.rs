@@ -85,7 +85,7 @@ async fn damaged_numbers_of_an_exchange_never_change_its_history() {
     let (whole, other) = (window(&store, &id).await, database.connect());
     other.execute_batch("PRAGMA synchronous = off").unwrap();
     for seq in 0..3 {
-        for column in ["messages", "bytes", "continues"] {
+        for column in ["messages", "bytes", "media", "continues"] {
             let mut accepted = 0;
             let sql = format!("SELECT {column} FROM exchange WHERE conversation = 1 AND seq = {seq}");
             let before: Option<i64> = other.query_row(&sql, [], |row| row.get(0)).unwrap();
@@ -150,8 +150,8 @@ async fn a_record_of_another_exchange_is_corrupt() {
 
 #[tokio::test]
 async fn columns_that_do_not_match_the_record_are_corrupt() {
-    for damage in ["messages = 3", "messages = -2", "bytes = bytes - 1", "bytes = -1", "continues = 0", "id = 'other'"]
-    {
+    let damages = ["messages = 3", "messages = -2", "bytes = bytes - 1", "bytes = -1", "media = 1", "media = -1"];
+    for damage in damages.into_iter().chain(["continues = 0", "id = 'other'"]) {
         let sql = format!("UPDATE exchange SET {damage} WHERE conversation = 1 AND seq = 1");
         let (_database, store, id) = damaged(&sql).await;
         assert_corrupt_at(&store, &id, 1).await;

@@ -53,8 +53,8 @@ async fn a_copy_has_the_rows_of_the_log() {
 
     let other = database.connect();
     let number = |sql: &str| other.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-    let columns = "seq, id, continues, messages, bytes, recalled_first, recalled, provenance, body";
-    let without_recalled = "seq, id, continues, messages, bytes, NULL, NULL, provenance, body";
+    let columns = "seq, id, continues, messages, bytes, media, recalled_first, recalled, provenance, body";
+    let without_recalled = "seq, id, continues, messages, bytes, media, NULL, NULL, provenance, body";
     let (log, copied) = (
         format!(
             "SELECT {columns} FROM exchange WHERE conversation = 1 AND seq IN (1, 2, 4)
@@ -148,7 +148,8 @@ async fn a_damaged_row_of_the_conversation_or_the_copy_is_corrupt() {
 
 #[tokio::test]
 async fn a_copy_does_not_overwrite_exchanges_that_belong_to_no_conversation() {
-    let sql = "INSERT INTO exchange (place, id, messages, bytes, body) VALUES ((3 << 32) + 2, 'lost', 1, 2, '{}')";
+    let sql =
+        "INSERT INTO exchange (place, id, messages, bytes, media, body) VALUES ((3 << 32) + 2, 'lost', 1, 2, 0, '{}')";
     let (database, store, id) = damaged(sql).await;
     let copy = conversation("copy");
     let error = fork(&store, &id, whole(&copy)).await.unwrap_err();

@@ -10,7 +10,7 @@ use tower_chat_history_core::{
     Append, Citation, ConversationId, Cut, Cuts, Digest, Epoch, Expect, HistoryStore, HistoryStoreExt, Labels,
     LabelsVersion, List, Load, LoadLimit, Loaded, Message, Origin, Recalled, Seq, StoreError,
 };
-use tower_chat_history_sqlite::{Closed, OpenError, SqliteOptions, SqliteStore, Synchronous};
+use tower_chat_history_sqlite::{OpenError, SqliteError, SqliteOptions, SqliteStore, Synchronous};
 
 use crate::support::{TestDatabase, append, compact, conversation, exchange, patient, say, texts, window};
 
@@ -66,7 +66,10 @@ async fn closing_ends_all_handles_and_empties_the_log() {
         other.checkpoint().await.unwrap_err(),
     ];
     for error in refused {
-        assert!(matches!(&error, StoreError::Backend { source } if source.is::<Closed>()), "{error:?}");
+        assert!(
+            matches!(&error, StoreError::Backend { source } if source.downcast_ref() == Some(&SqliteError::Closed)),
+            "{error:?}"
+        );
     }
     other.close().await.unwrap();
 }

@@ -3,7 +3,7 @@
 use std::{error::Error, fs};
 
 use tower_chat_history_core::{HistoryStore, Load, StoreError};
-use tower_chat_history_sqlite::{OpenError, Replaced, SqliteStore};
+use tower_chat_history_sqlite::{OpenError, SqliteError, SqliteStore};
 
 use crate::support::{TestDatabase, URI_LIKE_NAMES, append, conversation, patient, say, texts, window};
 
@@ -56,7 +56,7 @@ async fn the_error_of_a_refused_file_begins_with_its_path() {
 
 fn is_replaced(error: &StoreError, database: &TestDatabase) -> bool {
     let StoreError::Backend { source } = error else { return false };
-    source.downcast_ref::<Replaced>().is_some_and(|replaced| replaced.path == database.path)
+    source.downcast_ref() == Some(&SqliteError::Replaced { path: database.path.clone() })
 }
 
 #[cfg(unix)]

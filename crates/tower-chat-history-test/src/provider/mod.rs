@@ -8,7 +8,7 @@ mod refusal;
 
 #[cfg(any(feature = "openai", feature = "server"))]
 use serde_json::Value;
-use tower_chat_history_core::Message;
+use tower_chat_history_core::{Message, json};
 
 use self::prompt::Body;
 #[cfg(feature = "server")]
@@ -131,6 +131,9 @@ impl ChatProvider {
         prompt: &Prompt<'_>,
         records: Option<&ReplyRecords>,
     ) -> Result<(), ProviderRefusal> {
+        if prompt.messages.iter().any(|message| json::without_lone_surrogates(message.json()).is_some()) {
+            return Err(ProviderRefusal::unreadable(self));
+        }
         let mut obeyed = check_chat_rules(prompt.messages);
         if obeyed.is_ok() && self == Self::OpenAi {
             obeyed = check_ids(prompt.messages);

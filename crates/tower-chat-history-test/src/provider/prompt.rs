@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[cfg(any(feature = "openai", feature = "server"))]
 use serde_json::Map;
 use serde_json::{Value, value::RawValue};
-use tower_chat_history_core::{Digest, Message};
+use tower_chat_history_core::{Digest, Message, json};
 
 use crate::{signature, util::lock};
 
@@ -33,8 +33,12 @@ pub(super) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Reads a body, or returns `None` if it is not a request with messages.
+    /// Reads a body, or returns `None` if it is not a request with messages. Lone surrogates are refused, as by other
+    /// strict readers.
     pub(super) fn read(body: &'a str) -> Option<Self> {
+        if json::without_lone_surrogates(body).is_some() {
+            return None;
+        }
         serde_json::from_str(body).ok()
     }
 

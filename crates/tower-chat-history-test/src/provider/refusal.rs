@@ -20,7 +20,7 @@ pub struct ProviderRefusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RefusalReason {
-    /// The body is not a request with messages.
+    /// The body is not a request with messages, or it has a lone surrogate.
     Unreadable,
     /// The messages violate the [chat rules](crate::check_chat_rules).
     ChatRules(RuleViolation),

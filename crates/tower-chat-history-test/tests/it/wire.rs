@@ -58,7 +58,7 @@ async fn an_aborted_stream_has_no_end_of_transfer() {
 #[tokio::test]
 async fn bodies_are_recorded_verbatim() {
     let server = MockServer::start([Reply::text("ok")]).await.unwrap();
-    let message = r#"{ "role":"user", "content":"\ud83d", "x":1.0 }"#;
+    let message = r#"{ "role":"user", "content":"\ud83d\uDE00", "x":1.0 }"#;
     let body = format!(r#"{{"model":"m", "unknown":{{}}, "messages":[{message}]}}"#);
     let (head, answer) = exchange(&server, CHAT, &body).await;
     assert!(head.starts_with("http/1.1 200"), "{head} {answer}");

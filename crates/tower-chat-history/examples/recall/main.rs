@@ -19,7 +19,7 @@ use std::{error::Error, fs, path::PathBuf, time::Instant};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 use tower_chat_history::recall::{
-    Analyzer, Gate, LogTerms, Query, Search, Selector, render, render_exchange, render_frame, render_message,
+    Analyzer, Gate, LogTerms, Search, Selector, render, render_exchange, render_frame, render_message,
 };
 use tower_chat_history_core::Seq;
 
@@ -80,12 +80,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let terms = LogTerms::of(&analyzer, &conversation.log);
         if let Some(phrases) = &arguments.phrases {
             let search = Search::new(Seq::FIRST..Seq::new(conversation.log.len() as u64), gate.clone());
-            phrases::count(&search, &analyzer, &terms, &conversation, &fs::read_to_string(phrases)?);
+            phrases::count(&search, &terms, &conversation, &fs::read_to_string(phrases)?);
             continue;
         }
         let of_exchange = conversation.log.last().map_or(0, |last| report::tokens(&render_exchange(last)));
         for question in &conversation.questions {
-            let query = Query::new(&analyzer, &question.question);
             for &budget in &arguments.budgets {
                 let share = match arguments.method {
                     Method::Window => 1.0,
@@ -102,7 +101,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     search = Search::new(within.clone(), Gate::always_open()).without_neighbors().limit(usize::MAX);
                 }
                 let start = Instant::now();
-                let ranking = search.run(&terms, &query);
+                let ranking = search.run(&terms, &question.question);
                 let cites = match arguments.method {
                     Method::Recall => Selector::new(within, allowance)
                         .ratio(arguments.ratio)

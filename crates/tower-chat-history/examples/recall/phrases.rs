@@ -1,20 +1,14 @@
 //! Phrases of small talk.
 
-use tower_chat_history::recall::{Analyzer, LogTerms, Query, Search};
+use tower_chat_history::recall::{LogTerms, Search};
 
 use crate::conversation::Conversation;
 
 /// Prints the phrases that open the gate of a conversation, and their number.
-pub(crate) fn count(
-    search: &Search,
-    analyzer: &Analyzer,
-    terms: &LogTerms,
-    conversation: &Conversation,
-    phrases: &str,
-) {
+pub(crate) fn count(search: &Search, terms: &LogTerms, conversation: &Conversation, phrases: &str) {
     let mut open = Vec::new();
     for phrase in phrases.lines() {
-        if search.run(terms, &Query::new(analyzer, phrase)).gate.open {
+        if search.run(terms, phrase).gate.open {
             open.push(phrase);
         }
     }

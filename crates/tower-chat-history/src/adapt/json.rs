@@ -14,11 +14,13 @@ use tower_chat_history_core::{
 use super::{
     AdaptRequest, CallFacts, Draft, ModelRequest, OpenedRequest, Prompt, ReadResponse, Reading, RequestMessages,
     extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
+    first_item,
 };
 use crate::{
     call::TurnInput,
     completion::{self, ChunkFold},
     error::{BoxError, StreamStalled},
+    refusal::Remedy,
 };
 
 /// Adapts requests and responses that are [`serde_json::Value`]s in the chat-completions format.
@@ -219,6 +221,7 @@ fn list(request: &Value) -> Result<&Vec<Value>, JsonRequestError> {
 }
 
 /// A JSON request that waits for its history.
+#[derive(Clone)]
 pub struct JsonDraft {
     request: Value,
     /// The range of the request's messages that is the transcript. The window replaces it.
@@ -244,6 +247,10 @@ impl Draft for JsonDraft {
         // The list has the same length as in `open`, so `min` only prevents a panic.
         let resent = self.resent.start..self.resent.end.min(messages.len());
         messages.splice(resent, window);
+        messages.drain(..prompt.left_out_of_head.min(self.resent.start));
+        if let Some(tool) = prompt.stub_tool.and_then(|tool| serde_json::from_str::<Value>(tool).ok()) {
+            self.request["tools"] = Value::from(vec![tool]);
+        }
 
         if let Some(tokens) = prompt.reply_limit {
             let mut names = REPLY_LIMITS.into_iter();
@@ -252,6 +259,10 @@ impl Draft for JsonDraft {
             }
         }
         Ok(ModelRequest::new(self.request, downgraded))
+    }
+
+    fn again(&self) -> Option<Self> {
+        Some(self.clone())
     }
 }
 
@@ -268,7 +279,12 @@ impl<X: Sync> ReadResponse<Value> for Json<X> {
         response
     }
 
-    async fn read(&self, response: Value, _: CallFacts) -> Result<Reading<Value>, BoxError> {
+    /// Reads the reply of a response. A response with an `error` has none. If there is a remedy for the error, the call
+    /// is repeated.
+    async fn read(&self, response: Value, call: CallFacts) -> Result<Reading<Value>, BoxError> {
+        if let Some(remedy) = remedy_of(&response).filter(|_| call.is_repeatable) {
+            return Ok(Reading::failed(response, "error").with_remedy(Some(remedy)));
+        }
         let reply = completion::reply_of_value(&response);
         Ok(Reading::whole(response, reply))
     }
@@ -290,8 +306,23 @@ where
         response: BoxStream<'static, Result<Value, E>>,
         call: CallFacts,
     ) -> Result<Reading<Self::Response>, BoxError> {
+        let mut response = response.peekable();
+        if call.is_repeatable
+            && let Some(Ok(first)) = first_item(&mut response).await
+            && let Some(remedy) = remedy_of(first)
+        {
+            return Ok(Reading::failed(response.boxed(), "stream").with_remedy(Some(remedy)));
+        }
         Ok(Reading::stream(response, ChunkFold::new(call.choices), E::from, |recorded| recorded.boxed()))
     }
+}
+
+/// Returns the remedy for a response, or a chunk, that is an error.
+fn remedy_of(response: &Value) -> Option<Remedy> {
+    if response.get("error").is_none_or(Value::is_null) {
+        return None;
+    }
+    Remedy::of_body(None, response.to_string().as_bytes())
 }
 
 /// Makes a message from the fields that can be read, each by itself, and from those that [`Message`] has parsed. All
@@ -399,11 +430,10 @@ mod tests {
             );
             from_readable_fields(&Message::from_json(json).unwrap())
         };
-        let other =
-            json!({"id": "y", "type": "function", "function": {"name": "g", "arguments": "\u{fffd}\u{fffd}\u{fffd}"}});
+        let other = json!({"id": "y", "type": "function", "function": {"name": "g", "arguments": "\u{fffd}"}});
         let expected = |reasoning: &str| json!({"role": "assistant", "content": null, "tool_calls": [signed, other], "reasoning_content": reasoning});
         assert_eq!(message("\"\""), expected(""));
-        assert_eq!(message(r#""a \ud800""#), expected("a \u{fffd}\u{fffd}\u{fffd}"));
+        assert_eq!(message(r#""a \ud800""#), expected("a \u{fffd}"));
     }
 
     #[test]
@@ -411,7 +441,7 @@ mod tests {
         let json = r#"{"role":"assistant","content":"b","reasoning_content":"a \ud800",
             "thinking_blocks":[{"type":"thinking","thinking":"c","signature":"s"}]}"#;
         let value = from_readable_fields(&Message::from_json(json).unwrap());
-        assert_eq!(value["reasoning_content"], "a \u{fffd}\u{fffd}\u{fffd}");
+        assert_eq!(value["reasoning_content"], "a \u{fffd}");
         let json = r#"{"role":"assistant","content":"b","reasoning":"c","reasoning_content":{"steps":1e999}}"#;
         let value = from_readable_fields(&Message::from_json(json).unwrap());
         assert_eq!(value, json!({"role": "assistant", "content": "b", "reasoning": "c"}));

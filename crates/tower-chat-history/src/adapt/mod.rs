@@ -35,11 +35,13 @@ use std::fmt;
 
 use tower_chat_history_core::Message;
 
+#[cfg(feature = "http")]
+pub(crate) use self::read::HEAD_TIMEOUT;
 pub use self::{
     custom::Custom,
     extract::{CallScope, ExtractScope, IntoCallScope},
     json::{Json, JsonDraft, JsonRequestError},
-    read::{CallFacts, ReadResponse, Reading, Repair, within},
+    read::{CallFacts, ReadResponse, Reading, first_item, within},
     recorded::{to_json_body, to_json_response},
 };
 pub use crate::call::{Flow, FoldReply, ReadBy};
@@ -54,7 +56,8 @@ pub use tower_chat_history_core::nested;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot adapt requests of type `{R}`",
     note = "the documentation of an adapter names its request type; \
-            the OpenAI adapter takes `InConversation<CreateChatCompletionRequest>`"
+            the OpenAI adapter takes `InConversation<CreateChatCompletionRequest>`",
+    note = "an adapter that begins with `Custom::new` also needs `fill` or `try_fill`"
 )]
 pub trait AdaptRequest<R> {
     /// The request type of the inner service.
@@ -90,7 +93,8 @@ pub trait Draft {
     type Request;
 
     /// Inserts the window into the request, between the request's own head and input. If [`Prompt::reply_limit`] is
-    /// set, also lowers the request's own reply limit to this value. Changes nothing else.
+    /// set, also lowers the request's own reply limit to this value. Leaves out the beginning of the head if
+    /// [`Prompt::left_out_of_head`] says so, and adds [`Prompt::stub_tool`]. Changes nothing else.
     ///
     /// # Errors
     ///
@@ -100,7 +104,7 @@ pub trait Draft {
     /// [`Prompt::provider`] refuses the request.
     fn complete(self, prompt: Prompt<'_>) -> Result<ModelRequest<Self::Request>, BoxError>;
 
-    /// Returns a copy of this draft, from which the request can be made once more after a [`Repair`]. The default is
+    /// Returns a copy of this draft, from which the request can be made once more with a [`Remedy`](crate::refusal::Remedy). The default is
     /// `None`: the call is then never repeated.
     fn again(&self) -> Option<Self>
     where
@@ -123,19 +127,31 @@ pub struct Prompt<'a> {
     /// The provider that is [called](crate::HistoryOptions::origin), or, if it is not known, the one that made the newest
     /// reply of which the provider is recorded.
     pub provider: Option<&'a str>,
+    /// The number of messages at the beginning of the request's own head that are left out, because the reader takes
+    /// no [system messages](crate::compat::SystemMessages::Never). The window begins with what they say.
+    pub left_out_of_head: usize,
+    /// The JSON of a tool to add to a request without tools, because the reader [refuses the calls](crate::compat::Compat::calls_need_tools)
+    /// of the window otherwise.
+    pub stub_tool: Option<&'static str>,
 }
 
 impl<'a> Prompt<'a> {
     /// Returns a prompt with this window, without a reply limit, for an unknown provider.
     #[must_use]
     pub const fn new(window: &'a [Message]) -> Self {
-        Self { window, reply_limit: None, provider: None }
+        Self { window, reply_limit: None, provider: None, left_out_of_head: 0, stub_tool: None }
     }
 
     /// Returns the prompt that a turn sends.
     #[must_use]
     pub fn of(turn: &'a Turn) -> Self {
-        Self { window: turn.window(), reply_limit: turn.reply_limit(), provider: turn.provider() }
+        Self {
+            window: turn.window(),
+            reply_limit: turn.reply_limit(),
+            provider: turn.provider(),
+            left_out_of_head: turn.left_out_of_head(),
+            stub_tool: turn.stub_tool(),
+        }
     }
 }
 

@@ -5,9 +5,10 @@
 //! - **An adapter is a value**, and the type of the response selects its implementation. One request type can serve
 //!   several providers, and a program can't implement a foreign trait for a foreign type.
 
-use std::{borrow::Cow, error::Error, fmt, time::Duration};
+use std::{borrow::Cow, error::Error, fmt, pin::Pin, time::Duration};
 
 use futures_core::Stream;
+use futures_util::stream::Peekable;
 use tower_chat_history_core::Dialect;
 
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
     engine::{Turn, stream::RecordedStream},
     error::{BoxError, StreamStalled, Unsaved, error_type},
     policy::OnSaveFailure,
+    refusal::Remedy,
     timeout::timeout,
 };
 
@@ -34,6 +36,12 @@ pub trait ReadResponse<Res> {
     /// must not contain text from the provider, because that text may repeat the request.
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
         error_type(error)
+    }
+
+    /// Returns the remedy with which a call that failed with this error can succeed. The default is `None`.
+    fn remedy(&self, error: &(dyn Error + 'static)) -> Option<Remedy> {
+        let _ = error;
+        None
     }
 
     /// Reads a response, either [completely](Reading::whole) or as a [stream](Reading::stream). `call` has the facts
@@ -62,8 +70,8 @@ pub struct CallFacts {
     /// The [idle timeout](crate::HistoryOptions::stream_idle_timeout), for adapters that [wait](within) for a part of the
     /// response. The layer applies it to [streams](Reading::stream) itself.
     pub idle_timeout: Option<Duration>,
-    /// True if the call can be repeated after a [`Repair`]. If it cannot, there is no need to look for one.
-    pub is_repairable: bool,
+    /// True if the call can be repeated with a [`Remedy`]. If it cannot, there is no need to look for one.
+    pub is_repeatable: bool,
 }
 
 impl CallFacts {
@@ -72,13 +80,13 @@ impl CallFacts {
     pub fn of(turn: &Turn) -> Self {
         let (choices, dialect, read_by) = (turn.choices(), turn.dialect(), turn.read_by().clone());
         let idle_timeout = turn.idle_timeout();
-        Self { choices, dialect, read_by, idle_timeout, is_repairable: false }
+        Self { choices, dialect, read_by, idle_timeout, is_repeatable: false }
     }
 
-    /// Sets whether the call can be repeated after a [`Repair`]. The default is `false`.
+    /// Sets whether the call can be repeated with a [`Remedy`]. The default is `false`.
     #[must_use]
-    pub fn repairable(mut self, is_repairable: bool) -> Self {
-        self.is_repairable = is_repairable;
+    pub fn repeatable(mut self, is_repeatable: bool) -> Self {
+        self.is_repeatable = is_repeatable;
         self
     }
 }
@@ -93,13 +101,14 @@ pub async fn within<F: Future>(limit: Option<Duration>, future: F) -> Result<F::
     timeout(limit, future).await.map_err(|after| StreamStalled { after })
 }
 
-/// The change with which a refused call can succeed. The layer makes it at most once in a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Repair {
-    /// The provider cannot read encrypted elements of stored replies any more. The call is repeated
-    /// [without them](Turn::repair).
-    WithoutEncrypted,
+/// The longest time for which the beginning of a stream is held back, to see if it's a refusal.
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Returns the first item of a stream, which may be a refusal. The item stays in the stream. Returns `None` if the
+/// stream is empty, or if the item doesn't come within a second. Adapters use it if the call
+/// [can be repeated](CallFacts::is_repeatable).
+pub async fn first_item<S: Stream + Unpin>(stream: &mut Peekable<S>) -> Option<&S::Item> {
+    within(Some(HEAD_TIMEOUT), Pin::new(stream).peek()).await.ok().flatten()
 }
 
 /// A response that was read: the response for the caller, and its reply. Its `Debug` output does not contain
@@ -109,7 +118,7 @@ pub struct Reading<R>(Kind<R>);
 enum Kind<R> {
     Whole { response: R, reply: Reply, unsaved: fn(Unsaved<Reply>, R) -> BoxError },
     Stream(Box<dyn FnOnce(Turn) -> R + Send>),
-    Failed { response: R, error_type: Cow<'static, str>, repair: Option<Repair> },
+    Failed { response: R, error_type: Cow<'static, str>, remedy: Option<Remedy> },
 }
 
 impl<R> Reading<R> {
@@ -145,25 +154,25 @@ impl<R> Reading<R> {
     /// Nothing is stored, and the caller receives the response unchanged. Spans show `error_type`, which must follow
     /// the rules of [`ReadResponse::error_type`].
     pub fn failed(response: R, error_type: impl Into<Cow<'static, str>>) -> Self {
-        Self(Kind::Failed { response, error_type: error_type.into(), repair: None })
+        Self(Kind::Failed { response, error_type: error_type.into(), remedy: None })
     }
 
-    /// Sets the repair with which a [failed](Self::failed) call can succeed. If the call
-    /// [can be repeated](CallFacts::is_repairable), the layer plans its turn again, makes another request of
-    /// [`Draft::again`](super::Draft::again), and calls the inner service once more. The response of that call is
-    /// returned, whatever it is. The default is `None`. For other results, there is no repair.
+    /// Sets the remedy with which a [failed](Self::failed) call can succeed. If the call
+    /// [can be repeated](CallFacts::is_repeatable), the layer plans its turn again, makes another request of
+    /// [`Draft::again`](super::Draft::again), and calls the inner service once more, at most twice in a turn. If no
+    /// remedy helps, the last response is returned. The default is `None`. For other results, there is no remedy.
     #[must_use]
-    pub fn with_repair(mut self, by: Option<Repair>) -> Self {
-        if let Kind::Failed { repair, .. } = &mut self.0 {
-            *repair = by;
+    pub fn with_remedy(mut self, by: Option<Remedy>) -> Self {
+        if let Kind::Failed { remedy, .. } = &mut self.0 {
+            *remedy = by;
         }
         self
     }
 
-    /// Returns the error type of a failed call for which there is a repair.
-    pub(crate) fn repairable_error(&self) -> Option<Cow<'static, str>> {
+    /// Returns the remedy for a failed call, and the type of its error.
+    pub(crate) fn remedy(&self) -> Option<(Remedy, Cow<'static, str>)> {
         match &self.0 {
-            Kind::Failed { error_type, repair: Some(Repair::WithoutEncrypted), .. } => Some(error_type.clone()),
+            Kind::Failed { error_type, remedy: Some(remedy), .. } => Some((remedy.clone(), error_type.clone())),
             Kind::Failed { .. } | Kind::Whole { .. } | Kind::Stream(_) => None,
         }
     }
@@ -178,8 +187,8 @@ impl<R> Reading<R> {
         Reading(match self.0 {
             Kind::Whole { response, reply, .. } => return Reading::whole(convert(response), reply),
             Kind::Stream(record) => Kind::Stream(Box::new(move |turn| convert(record(turn)))),
-            Kind::Failed { response, error_type, repair } => {
-                Kind::Failed { response: convert(response), error_type, repair }
+            Kind::Failed { response, error_type, remedy } => {
+                Kind::Failed { response: convert(response), error_type, remedy }
             }
         })
     }
@@ -195,7 +204,7 @@ impl<R> Reading<R> {
                 }
             }
             Kind::Stream(record) => Ok(record(turn)),
-            Kind::Failed { response, error_type, repair: _ } => {
+            Kind::Failed { response, error_type, remedy: _ } => {
                 turn.fail(&error_type);
                 Ok(response)
             }

@@ -209,7 +209,9 @@ impl CachedWindow {
 
         let mut scan = WindowScan::new(self.limit);
         for Recorded { seq, exchange, .. } in self.window.exchanges.iter().rev() {
-            if scan.offer(*seq, exchange.opens_turn(), exchange.message_count(), exchange.bytes()).is_break() {
+            let messages = exchange.message_count();
+            let offered = scan.offer(*seq, exchange.opens_turn(), messages, exchange.bytes(), exchange.media_bytes());
+            if offered.is_break() {
                 break;
             }
         }
@@ -227,6 +229,8 @@ struct Size {
     messages: usize,
     /// The size of the messages' JSON.
     bytes: usize,
+    /// The number of these bytes that are media.
+    media_bytes: usize,
     /// The memory that the exchanges take, in bytes, in addition to their places in the window's list.
     memory: usize,
 }
@@ -240,12 +244,13 @@ impl Size {
         Self {
             messages: self.messages + exchange.counted_messages(),
             bytes: self.bytes + exchange.bytes(),
+            media_bytes: self.media_bytes + exchange.media_bytes(),
             memory: self.memory + exchange.memory(),
         }
     }
 
     const fn exceeds(self, limit: LoadLimit) -> bool {
-        self.messages > limit.messages() || self.bytes > limit.bytes()
+        !limit.allows(self.messages, self.bytes, self.media_bytes)
     }
 }
 

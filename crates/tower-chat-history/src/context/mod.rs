@@ -7,7 +7,9 @@
 //! All of this is without I/O: no runtime, no threads, no files or sockets, and nothing of the rest of this crate.
 //! `.ci/structure` checks this. The public modules are modules of the crate's root.
 
+pub(crate) mod bridge;
 pub mod budget;
+pub(crate) mod compat;
 pub(crate) mod plan;
 mod request;
 mod server_tools;

@@ -17,6 +17,9 @@ pub struct RequestInfo {
     /// The provider that is called, as far as the caller has told the adapter. It decides which
     /// [reasoning](tower_chat_history_core::Origin) is sent. An adapter's own guess does not belong here.
     pub origin: Origin,
+    /// The host that the request goes to, if the adapter knows it. Together with the origin and the model, it decides
+    /// what the reader of the prompt [accepts](crate::compat).
+    pub host: Option<String>,
     /// The head: the leading system and developer messages, and the few-shot messages after them.
     pub head: Vec<Message>,
     /// The JSON of the request's tools.
@@ -29,8 +32,7 @@ pub struct RequestInfo {
     /// [shrink](crate::context::ContextBudget::shrink_reply_to) the reply.
     pub max_output_is_fixed: bool,
     /// True if the model thinks with a budget, and its provider refuses results of calls before which no thinking is,
-    /// as Anthropic does (as of November 2026). A constant reply then stands between results without a reply and a new
-    /// question.
+    /// as Anthropic does (as of November 2026). A [`Trimmer`](crate::context::budget::Trimmer) then chooses no turns.
     pub thinks_with_budget: bool,
     /// True if the request lets the provider drop reasoning that is [bound](tower_chat_history_core::Bound) to another
     /// prompt, as `drop_block` of Anthropic does. A turn that exceeds the budget then loses its reasoning. By default,
@@ -50,6 +52,7 @@ impl RequestInfo {
             model: None,
             provider: None,
             origin: Origin::UNKNOWN,
+            host: None,
             head: Vec::new(),
             tools: None,
             response_format: None,
@@ -83,6 +86,7 @@ impl fmt::Debug for RequestInfo {
             .field("model", &self.model)
             .field("provider", &self.provider)
             .field("origin", &self.origin)
+            .field("host", &self.host)
             .field("head", &self.head.len())
             .field("tools", &self.tools.as_deref().map(str::len))
             .field("response_format", &self.response_format.as_deref().map(str::len))

@@ -10,6 +10,8 @@ use std::collections::HashMap;
 
 use tower_chat_history_core::{CallId, Message};
 
+use crate::context::bridge::{NO_REPLY, constant_reply, is_question, waits_for_reply};
+
 /// The calls and results of a list of messages that are left out, and those that stay.
 #[derive(Debug, Default)]
 pub(crate) struct Settlement {
@@ -132,18 +134,36 @@ pub(crate) fn settled(messages: Vec<Message>, continues: bool) -> Vec<Message> {
     }
 
     let mut changes = changes.into_iter().peekable();
-    let mut left = Vec::with_capacity(messages.len());
+    let mut left: Vec<Option<Message>> = Vec::with_capacity(messages.len());
     for (at, message) in messages.into_iter().enumerate() {
-        match changes.next_if(|change| change.at == at) {
-            Some(change) => left.extend(change.left),
-            None => left.push(message),
-        }
+        let change = changes.next_if(|change| change.at == at);
+        left.push(change.map_or(Some(message), |change| change.left));
     }
 
-    for at in (0..left.len()).rev() {
-        if needs_reply(&left[at]) && !left.get(at + 1).is_some_and(Message::is_reply) {
-            left.remove(at);
+    let mut is_before_reply = false;
+    for message in left.iter_mut().rev() {
+        message.take_if(|message| needs_reply(message) && !is_before_reply);
+        is_before_reply = message.as_ref().map_or(is_before_reply, Message::is_reply);
+    }
+    without_gaps(left)
+}
+
+/// Returns the messages that are left. A constant reply stands in place of those that are left out between two
+/// questions.
+fn without_gaps(messages: Vec<Option<Message>>) -> Vec<Message> {
+    let mut left: Vec<Message> = Vec::with_capacity(messages.len());
+    let mut is_gap = false;
+    for message in messages {
+        let Some(message) = message else {
+            is_gap = true;
+            continue;
+        };
+        if is_gap && is_question(&message) {
+            let last = left.last().filter(|last| waits_for_reply(last));
+            left.extend(last.and_then(|last| constant_reply(last, NO_REPLY)));
         }
+        is_gap = false;
+        left.push(message);
     }
     left
 }

@@ -20,9 +20,12 @@
 //!   It closes no calls.
 //! - A message is sent in its [sendable](Message::sendable) form. In chat completions, this leaves out each entry of
 //!   `tool_calls` that no result can answer (it has no id, or is not an object), and the list if no entry remains. Text
-//!   in the same message stays. A result meant for such an entry is an orphan.
+//!   in the same message stays. A result meant for such an entry is an orphan. The arguments of each call are an
+//!   [object](tower_chat_history_core::ToolCall::arguments_object).
 //! - The [recalled messages](tower_chat_history_core::Exchange::recalled) of an exchange are one message before its own
-//!   messages.
+//!   messages, with a constant reply.
+//! - A question does not follow another question, or a result, of an earlier exchange, or where a blank reply is left
+//!   out or a call is abandoned: a constant reply stands before it. The messages of one input stay as they are.
 //! - The view also has the messages before one that [stands for them](tower_chat_history_core::Index::restarts). A
 //!   prompt leaves them out if its provider can read that message.
 //!
@@ -68,13 +71,20 @@
 pub use tower_chat_history_core::OpenCalls;
 use tower_chat_history_core::{Exchange, Message, Placed, Recorded, Role, Rounds};
 
-use crate::context::server_tools;
+use crate::context::{
+    bridge::{NO_REPLY, UNDERSTOOD, constant_reply, is_question, waits_for_reply},
+    server_tools,
+};
 
 /// The messages of a log in a form that obeys the chat rules. See the [module docs](self).
 #[derive(Clone, Debug, Default)]
 pub struct View {
     messages: Vec<Message>,
     rounds: Rounds,
+    /// The indexes of the constant replies before questions. The rounds do not count them.
+    bridges: Vec<usize>,
+    /// The constant reply that a question needs before it, if the last message waits for a reply.
+    missing: Option<&'static str>,
 }
 
 impl View {
@@ -86,12 +96,44 @@ impl View {
 
     /// Adds the log's next message. `rest` has the messages after it in the same exchange.
     fn push_before(&mut self, message: &Message, rest: &[Message]) {
-        if let Placed::Sent { message, closed } = self.rounds.push(message, rest) {
-            if !closed.is_empty() {
-                self.messages.extend(closed.abandoned());
+        let is_reply = message.is_reply();
+        let Placed::Sent { message, closed } = self.rounds.push(message, rest) else {
+            if is_reply {
+                self.missing.get_or_insert(NO_REPLY);
             }
-            self.messages.push(message);
+            return;
+        };
+
+        if !closed.is_empty() {
+            self.messages.extend(closed.abandoned());
+            self.missing = Some(NO_REPLY);
         }
+        if let Some(text) = self.missing.take().filter(|_| is_question(&message)) {
+            self.push_bridge(text);
+        }
+        self.messages.push(message);
+    }
+
+    /// Adds the constant reply with this text, if the last message waits for one.
+    fn push_bridge(&mut self, text: &'static str) {
+        let last = self.messages.last().filter(|last| waits_for_reply(last));
+        if let Some(reply) = last.and_then(|last| constant_reply(last, text)) {
+            self.bridges.push(self.messages.len());
+            self.messages.push(reply);
+        }
+    }
+
+    /// Removes all messages after the first ones, which are this many without the constant replies.
+    fn truncate(&mut self, messages: usize) {
+        let mut len = messages;
+        for bridge in &self.bridges {
+            if *bridge >= len {
+                break;
+            }
+            len += 1;
+        }
+        self.messages.truncate(len);
+        self.bridges.retain(|bridge| *bridge < len);
     }
 
     /// Adds the log's next exchange, with its [recalled messages](tower_chat_history_core::Exchange::recalled) before
@@ -99,10 +141,14 @@ impl View {
     pub fn push_exchange(&mut self, recorded: &Recorded) {
         let Exchange { recalled, messages, .. } = &*recorded.exchange;
         let begun = self.rounds.begin(recorded);
-        self.messages.truncate(begun.back_to.unwrap_or(usize::MAX));
+        if let Some(back_to) = begun.back_to {
+            self.truncate(back_to);
+        }
 
-        if let Some(recalled) = recalled {
+        self.missing = Some(NO_REPLY);
+        if let Some(recalled) = recalled.as_ref().filter(|recalled| !recalled.message.is_blank()) {
             self.push(&recalled.message);
+            self.missing = Some(UNDERSTOOD);
         }
         for (after, message) in (1..).zip(messages) {
             self.push_before(message, &messages[after..]);
@@ -114,7 +160,10 @@ impl View {
     /// result.
     pub fn close(&mut self) {
         let closed = self.rounds.close();
-        self.messages.extend(closed.abandoned());
+        if !closed.is_empty() {
+            self.messages.extend(closed.abandoned());
+            self.missing = Some(NO_REPLY);
+        }
     }
 
     /// Returns the messages so far. Open calls have no result in them yet, and neither have calls that the provider
@@ -158,7 +207,7 @@ impl<'a> Extend<&'a Message> for View {
 }
 
 /// The text of the message that is sent first.
-const NO_TEXT: &str = "(no text)";
+pub(crate) const NO_TEXT: &str = "(no text)";
 
 /// Returns the message that must be sent before the first message of a prompt. Usually there is none.
 pub(crate) fn opening_before(first: Option<&Message>) -> Option<Message> {
@@ -170,7 +219,7 @@ pub(crate) fn opening_before(first: Option<&Message>) -> Option<Message> {
 #[cfg(test)]
 pub(crate) mod tests {
     use proptest::prelude::*;
-    use tower_chat_history_core::{AnthropicMessages, ChatCompletions, Dialect};
+    use tower_chat_history_core::{AnthropicMessages, ChatCompletions, Dialect, ExchangeId, Recalled, Seq};
     use tower_chat_history_test::check_chat_rules;
 
     use super::*;
@@ -180,7 +229,7 @@ pub(crate) mod tests {
     pub(crate) fn calls(ids: &[&str]) -> Message {
         let calls: Vec<String> = ids
             .iter()
-            .map(|id| format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{"}}}}"#))
+            .map(|id| format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#))
             .collect();
         let json = format!(r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#, calls.join(","));
         Message::from_json(json).unwrap()
@@ -238,7 +287,8 @@ pub(crate) mod tests {
     #[test]
     fn an_unanswered_call_gets_a_constant_result() {
         let log = [Message::user("u0"), calls(&["x", "y"]), Message::tool("y", "r"), Message::user("u1")];
-        let expected = [log[0].clone(), log[1].clone(), log[2].clone(), Message::tool("x", ABANDONED), log[3].clone()];
+        let (result, reply) = (Message::tool("x", ABANDONED), Message::assistant(NO_REPLY));
+        let expected = [log[0].clone(), log[1].clone(), log[2].clone(), result, reply, log[3].clone()];
         assert_eq!(view(&log).messages(), expected);
     }
 
@@ -258,7 +308,8 @@ pub(crate) mod tests {
     #[test]
     fn each_of_two_calls_with_the_same_id_needs_a_result() {
         let log = [calls(&["x", "x"]), Message::tool("x", "1"), Message::user("u")];
-        let expected = [log[0].clone(), log[1].clone(), Message::tool("x", ABANDONED), log[2].clone()];
+        let (result, reply) = (Message::tool("x", ABANDONED), Message::assistant(NO_REPLY));
+        let expected = [log[0].clone(), log[1].clone(), result, reply, log[2].clone()];
         assert_eq!(view(&log).messages(), expected);
     }
 
@@ -266,6 +317,34 @@ pub(crate) mod tests {
     fn reused_ids_belong_to_the_nearest_call() {
         let log = [calls(&["x"]), Message::tool("x", "1"), calls(&["x"]), Message::tool("x", "2")];
         assert_eq!(view(&log).messages(), log);
+    }
+
+    #[test]
+    fn a_constant_reply_takes_the_place_of_a_blank_one_before_a_question() {
+        let (one, two, blank) = (Message::user("1"), Message::user("2"), Message::assistant(""));
+        let reply = Message::assistant(NO_REPLY);
+        let log = [one.clone(), blank.clone(), two.clone()];
+        assert_eq!(view(&log).messages(), [one.clone(), reply.clone(), two.clone()]);
+        let log = [one.clone(), blank.clone(), Message::assistant("a"), two.clone()];
+        assert_eq!(view(&log).messages(), [one.clone(), log[2].clone(), two.clone()]);
+        let log = [one.clone(), two.clone()];
+        assert_eq!(view(&log).messages(), log, "what a caller sends stays");
+        let log = [one, calls(&["x"]), Message::tool("x", "r"), blank, two];
+        let expected = [log[0].clone(), log[1].clone(), log[2].clone(), reply, log[4].clone()];
+        assert_eq!(view(&log).messages(), expected);
+    }
+
+    #[test]
+    fn a_question_of_the_next_exchange_follows_a_constant_reply_if_the_last_one_has_none() {
+        let mut recorded = [vec![Message::user("1")], vec![Message::user("2"), Message::user("3")]]
+            .map(|messages| Exchange::new(ExchangeId::generate(), messages));
+        recorded[1].recalled = Some(Recalled::new("recalled", Vec::new()));
+        let mut view = View::default();
+        for (seq, exchange) in (0..).zip(recorded) {
+            view.push_exchange(&Recorded::new(Seq::new(seq), exchange));
+        }
+        let texts: Vec<String> = view.messages().iter().map(|message| message.text().into_owned()).collect();
+        assert_eq!(texts, ["1", NO_REPLY, "recalled", UNDERSTOOD, "2", "3"]);
     }
 
     fn in_dialect(dialect: &'static dyn Dialect, messages: &[&str]) -> Vec<String> {
@@ -304,9 +383,9 @@ pub(crate) mod tests {
             let shorter = view(&log[..cut]);
             let longer = view(&log);
             prop_assert!(longer.messages().starts_with(shorter.messages()));
-            let mut rest = View { rounds: shorter.rounds.clone(), ..View::default() };
+            let mut rest = shorter.clone();
             rest.extend(&log[cut..]);
-            prop_assert_eq!(&longer.messages()[shorter.messages().len()..], rest.messages());
+            prop_assert_eq!(longer.messages(), rest.messages());
         }
 
         #[test]

@@ -135,6 +135,7 @@ fn same_clear_properties(stored: &Exchange, opened: &Exchange) -> bool {
         && stored.continues == opened.continues
         && stored.message_count() == opened.message_count()
         && stored.bytes() == opened.bytes()
+        && stored.media_bytes() == opened.media_bytes()
         && stored_cited == opened_cited
 }
 

@@ -1,7 +1,7 @@
 //! Explaining the prompt of a stored reply.
 
 use tower_chat_history_core::{
-    ChatCompletions, ConversationId, Dialect, DialectName, Message, Provenance, Recorded, Seq,
+    ChatCompletions, Compat, ConversationId, Dialect, DialectName, Message, Provenance, Recorded, Seq,
 };
 
 use super::{
@@ -12,7 +12,8 @@ use super::{
 use crate::{
     context::{
         RequestInfo,
-        plan::explain::{self, ExplainInput},
+        compat::reader_key,
+        plan::explain::{self, ExplainInput, NotKnown},
     },
     error::HistoryError,
     explain::Explanation,
@@ -43,6 +44,9 @@ pub(super) async fn explain(
         Ok(found) => found,
         Err(reason) => return Ok(Some(Explanation { exchange, prompt: Err(reason) })),
     };
+    let Some(compat) = compat_of_prompt(parts, conversation, provenance).await? else {
+        return Ok(Some(Explanation { exchange, prompt: Err(NotKnown::OtherReader) }));
+    };
     let data = prompt_data(parts, conversation, &exchange, provenance, next).await?;
     let counting = count_all(parts, provenance, &data.exchanges, &exchange).await;
 
@@ -52,10 +56,31 @@ pub(super) async fn explain(
         translated: &data.translated,
         first: revision.first(),
         summary: data.summary.as_ref(),
+        compat: &compat,
         clear: parts.options().context.clear_results.as_ref(),
         cost: &|message| counting.message(message),
     });
     Ok(Some(Explanation { exchange, prompt }))
+}
+
+/// Returns what the reader of a prompt accepted, if it's still known: by the table, or as the conversation has learned
+/// it.
+async fn compat_of_prompt(
+    parts: &Parts,
+    conversation: &ConversationId,
+    provenance: &Provenance,
+) -> Result<Option<Compat>, HistoryError> {
+    let Some(key) = provenance.reader else { return Ok(Some(Compat::new())) };
+    let Provenance { origin, host, .. } = provenance;
+    let compat = parts.options().readers.compat(origin, host.as_deref());
+    if compat.key() == Some(key) {
+        return Ok(Some(compat));
+    }
+
+    let cuts = parts.store.cuts(conversation).await?;
+    let learned = cuts.as_ref().and_then(|cuts| cuts.cut.learned.get(reader_key(origin, host.as_deref()), Seq::FIRST));
+    let compat = learned.map(|learned| compat.and(&learned.compat));
+    Ok(compat.filter(|compat| compat.key() == Some(key)))
 }
 
 /// Reads the data of this exchange's prompt. `next` was the log's next position when the prompt was made.

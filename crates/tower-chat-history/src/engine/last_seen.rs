@@ -98,8 +98,8 @@ impl LastSeen {
     }
 
     /// Returns the changes that a call has seen, and remembers the last positions.
-    pub(super) fn changes(&self, conversation: &ConversationId, seen: Sighting) -> Changes {
-        let Sighting { before, loaded, now } = seen;
+    pub(super) fn changes(&self, conversation: &ConversationId, seen: &Sighting) -> Changes {
+        let Sighting { before, loaded, now } = *seen;
         let since_last = loaded.zip(before).and_then(|(loaded, before)| loaded.since(before));
         let mut changes = Changes { since_last, window_start: Seq::FIRST, window_moved: false };
         if let Some(now) = now {

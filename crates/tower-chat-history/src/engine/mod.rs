@@ -294,7 +294,7 @@ impl Engine {
         }
     }
 
-    /// Finishes all pending saves, cuts of [repaired](Turn::repair) turns, running summaries and preparations of
+    /// Finishes all pending saves, lessons of [refused](Turn::remedy) calls, running summaries and preparations of
     /// [recall](crate::recall), and waits for detached streams. Call it before the runtime shuts down, after the last call
     /// has ended or was dropped: what is still pending then is lost with the runtime. With the default options, each of
     /// these has a timeout, so the wait ends even with a long `timeout` (for streams see

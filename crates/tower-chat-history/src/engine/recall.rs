@@ -2,9 +2,9 @@
 //!
 //! # Decisions
 //!
-//! - **Recalled messages are one user message before the input.** They're stored with the exchange and repeated in
-//!   later prompts, so each prompt begins with the one before. In the head, a hit would change the beginning of every
-//!   later prompt.
+//! - **Recalled messages are one user message before the input, with a constant reply.** They're stored with the
+//!   exchange and repeated in later prompts, so each prompt begins with the one before. In the head, a hit would change
+//!   the beginning of every later prompt.
 //! - **A compaction leaves out the recalled messages of earlier turns first.** If the prompt then fits, the window
 //!   doesn't move.
 //! - **A quarter of their allowance is reserved.** Just before a compaction no tokens are free, and nothing could be
@@ -24,6 +24,7 @@ use tracing::{Instrument as _, Span};
 use super::{count::Counting, running::RunningWork};
 use crate::{
     context::{
+        bridge::UNDERSTOOD,
         plan::{LoadedWindow, Plan, Recallable},
         tokens::TokenCounter as _,
     },
@@ -85,6 +86,14 @@ pub(super) struct Search<'a> {
     pub(super) span: &'a Span,
 }
 
+impl Search<'_> {
+    /// Returns the size of the constant reply to the messages that are shown again.
+    fn reply_tokens(&self) -> u64 {
+        let reply = Message::compose(self.dialect, &Role::Assistant, UNDERSTOOD);
+        reply.map_or(0, |reply| self.counting.message(&reply))
+    }
+}
+
 /// The result of a search for a call.
 pub(super) struct RecallResult {
     /// The messages to show again, if there are any.
@@ -117,7 +126,8 @@ impl RecallWorker {
         let Recallable { before, room } = search.plan.recallable?;
         let budget = search.plan.budget.filter(|_| room.is_some());
         let limit = budget.map(|budget| budget.limit());
-        let allowance = self.options.allowance(limit.filter(|limit| *limit < u64::MAX)).min(room.unwrap_or(u64::MAX));
+        let room = room.map_or(u64::MAX, |room| room.saturating_sub(search.reply_tokens()));
+        let allowance = self.options.allowance(limit.filter(|limit| *limit < u64::MAX)).min(room);
         if allowance < LEAST_ALLOWANCE {
             return None;
         }

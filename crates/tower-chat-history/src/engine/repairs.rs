@@ -1,4 +1,4 @@
-//! Storing that encrypted elements are left out, after another compaction was stored first.
+//! Storing what a turn has learned from refusals: that encrypted elements are left out, and what a reader accepts.
 //!
 //! # Decisions
 //!
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
-use tower_chat_history_core::{ConversationId, Incarnation, Seq};
+use tower_chat_history_core::{ConversationId, Cut, Incarnation, LearnedReader, Seq};
 
 use super::{
     running::RunningWork,
@@ -22,11 +22,11 @@ use crate::timeout::timeout;
 /// The largest number of attempts to merge the position into a compaction that was stored in the meantime.
 const MAX_MERGES: u32 = 8;
 
-/// Stores in the background that conversations leave encrypted elements out, at most one position at a time for each
-/// conversation.
+/// Stores in the background what turns have learned from refusals, one turn after the other in each conversation.
 ///
-/// The exchange of a repaired turn normally has the position in its compaction. If another compaction was stored during
-/// the turn, the position is stored here, after the exchange. The reply does not wait for it.
+/// The exchange of a turn that was repeated without encrypted elements normally has the position in its compaction. If
+/// another compaction was stored during the turn, the position is stored here, after the exchange. The reply does not
+/// wait for it.
 pub(super) struct Repairs {
     store: BoundedStore,
     running: Arc<RunningWork<()>>,
@@ -37,12 +37,36 @@ impl Repairs {
         Self { store, running: Arc::new(RunningWork::new(tasks)) }
     }
 
-    /// Begins to store that encrypted elements before this position are left out.
-    pub(super) fn start(&self, conversation: &ConversationId, incarnation: Incarnation, before: Seq) {
-        let store = self.store.clone();
+    /// Begins to store what a turn has learned. `store` has the turn's profile.
+    pub(super) fn start(
+        &self,
+        store: &BoundedStore,
+        conversation: &ConversationId,
+        incarnation: Incarnation,
+        lessons: Lessons,
+    ) {
+        let base = self.store.clone();
+        let store = store.clone();
         let id = conversation.clone();
         let work = async move {
-            leave_out_encrypted(&store, &id, incarnation, before).await;
+            if let Some(before) = lessons.encrypted_from {
+                let leave_out = |cut: &mut Cut| {
+                    let is_new = cut.encrypted_from < before;
+                    cut.encrypted_from = cut.encrypted_from.max(before);
+                    is_new
+                };
+                change_cut(&store, &id, incarnation, leave_out).await;
+                if store.profile() != base.profile() {
+                    change_cut(&base, &id, incarnation, leave_out).await;
+                }
+            }
+            if let Some(learned) = lessons.learned {
+                let learn = |cut: &mut Cut| {
+                    cut.learned.learn(learned.clone());
+                    true
+                };
+                change_cut(&base, &id, incarnation, learn).await;
+            }
             None
         };
         self.running.run_next(conversation, work);
@@ -67,13 +91,28 @@ impl Repairs {
     }
 }
 
-/// Stores the position in the compaction that is stored now, unless that one leaves the elements out already. It is
-/// attempted as often as a save, with the same pauses.
-async fn leave_out_encrypted(
+/// The lessons of a turn from refusals.
+pub(super) struct Lessons {
+    /// The position before which encrypted elements are left out, if the exchange was stored without it.
+    pub(super) encrypted_from: Option<Seq>,
+    /// The facts about the reader.
+    pub(super) learned: Option<LearnedReader>,
+}
+
+impl Lessons {
+    /// Returns `true` if nothing was learned.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.encrypted_from.is_none() && self.learned.is_none()
+    }
+}
+
+/// Changes the cut that is stored now. `change` returns `false` if there is nothing to change. It is attempted as often
+/// as a save, with the same pauses.
+async fn change_cut(
     store: &BoundedStore,
     conversation: &ConversationId,
     incarnation: Incarnation,
-    before: Seq,
+    change: impl Fn(&mut Cut) -> bool,
 ) {
     let mut replaced: Option<StoredCut> = None;
     let mut merges = 0;
@@ -81,10 +120,9 @@ async fn leave_out_encrypted(
     let mut pauses = store.pauses();
     loop {
         let mut cut = replaced.as_ref().map(|stored| stored.cut.clone()).unwrap_or_default();
-        if cut.encrypted_from >= before {
+        if !change(&mut cut) {
             return;
         }
-        cut.encrypted_from = before;
         match store.compact(conversation, incarnation, replaced.as_ref(), cut).await {
             Ok(Replacement::Stored) => return,
             Ok(Replacement::Kept(stored)) if merges < MAX_MERGES => {
@@ -94,8 +132,8 @@ async fn leave_out_encrypted(
             Ok(Replacement::Kept(_)) => {
                 tracing::warn!(
                     merges,
-                    "a compaction without encrypted elements could not be stored, because other \
-                    compactions were stored first; the next call may be refused once more"
+                    "what a turn has learned from a refusal could not be stored, because other compactions were stored \
+                    first; the next call may be refused once more"
                 );
                 return;
             }
@@ -106,7 +144,7 @@ async fn leave_out_encrypted(
                     continue;
                 }
                 let kind = error.kind();
-                tracing::warn!(error.type = kind, error = %error, attempts, "a compaction without encrypted elements \
+                tracing::warn!(error.type = kind, error = %error, attempts, "what a turn has learned from a refusal \
                     could not be stored; the next call may be refused once more");
                 return;
             }

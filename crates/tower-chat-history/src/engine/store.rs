@@ -5,9 +5,9 @@ use std::{iter, sync::Arc, time::Duration};
 use futures_util::FutureExt as _;
 use tokio::time::sleep;
 use tower_chat_history_core::{
-    Append, Appended, CompactOutcome, CompactionVersion, ConversationId, Cut, Cuts, Dialect, DialectName, Epoch,
-    Exchange, ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Page, Recorded, Revision, Seq,
-    StoreError, backend::RecordError,
+    Append, Appended, CompactOutcome, CompactionVersion, ConversationId, Cut, Cuts, Dialect, DialectName, Digest,
+    Epoch, Exchange, ExchangeId, Expect, HistoryStore, Incarnation, Load, LoadLimit, Loaded, Page, Profile, Recorded,
+    Revision, Seq, StoreError, backend::RecordError,
 };
 use tracing::{Instrument as _, Span};
 
@@ -27,7 +27,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_WIDENED_LOADS: u32 = 4;
 
 fn double(limit: LoadLimit) -> LoadLimit {
-    LoadLimit::new(limit.messages().saturating_mul(2), limit.bytes().saturating_mul(2)).unwrap_or(limit)
+    let doubled = LoadLimit::new(limit.messages().saturating_mul(2), limit.bytes().saturating_mul(2)).unwrap_or(limit);
+    doubled.with_media_bytes(limit.media_bytes().saturating_mul(2))
 }
 
 /// The result of a load.
@@ -124,11 +125,27 @@ pub(super) struct BoundedStore {
     store: Arc<dyn HistoryStore>,
     options: Arc<HistoryOptions>,
     recorder: Recorder,
+    /// The profile whose compactions are loaded and stored.
+    profile: Profile,
 }
 
 impl BoundedStore {
     pub(super) fn new(store: Arc<dyn HistoryStore>, options: Arc<HistoryOptions>, recorder: Recorder) -> Self {
-        Self { store, options, recorder }
+        let profile = options.context.profile.clone();
+        Self { store, options, recorder, profile }
+    }
+
+    /// Returns the store with the profile for a reader whose context window has this size. It's one of its own, so that
+    /// a call of a small model doesn't shrink the window of a large one.
+    pub(super) fn for_window(&self, tokens: u32) -> Self {
+        let base = &self.options.context.profile;
+        let name = format!("{base}~{tokens}");
+        let profile = Profile::new(&name).or_else(|_| Profile::new(format!("~{}", Digest::of(name.as_bytes()))));
+        Self { profile: profile.unwrap_or_else(|_| base.clone()), ..self.clone() }
+    }
+
+    pub(super) const fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     pub(super) const fn get(&self) -> &Arc<dyn HistoryStore> {
@@ -205,7 +222,7 @@ impl BoundedStore {
 
     /// Returns the error for a compaction that cannot be read.
     fn unreadable(&self, conversation: &ConversationId, error: RecordError) -> StoreError {
-        let profile = self.options.context.profile.clone();
+        let profile = self.profile.clone();
         StoreError::CorruptCompaction { conversation: conversation.clone(), profile, source: error.into() }
     }
 
@@ -237,7 +254,7 @@ impl BoundedStore {
     }
 
     fn window_or(&self, exchange: Option<&ExchangeId>) -> Load {
-        let mut load = Load::new().profile(self.options.context.profile.clone()).limit(self.options.context.load_limit);
+        let mut load = Load::new().profile(self.profile.clone()).limit(self.options.context.load_limit);
         load.exchange = exchange.cloned();
         load
     }
@@ -382,7 +399,7 @@ impl BoundedStore {
     ) -> Result<Replacement, StoreError> {
         let replaces = replaced.map_or(CompactionVersion::NONE, |replaced| replaced.version);
         let cuts = Cuts::new(cut).replacing(replaced.map(|replaced| replaced.cut.clone()));
-        let compact = cuts.compact(self.options.context.profile.clone(), replaces).map_err(StoreError::backend)?;
+        let compact = cuts.compact(self.profile.clone(), replaces).map_err(StoreError::backend)?;
 
         let stored = match self.bounded(self.store.compact(conversation, incarnation, compact)).await? {
             CompactOutcome::Stored(_) => return Ok(Replacement::Stored),

@@ -17,7 +17,8 @@ use std::{
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::TaskTracker;
 use tower_chat_history_core::{
-    Appended, CompactOutcome, ConversationId, Cut, Dialect, Incarnation, Message, Origin, Seq, StoreError, Summary,
+    Appended, CompactOutcome, ConversationId, Cut, Dialect, Incarnation, MediaCompat, Message, Origin, Seq, StoreError,
+    Summary,
 };
 use tracing::{Instrument as _, Span};
 
@@ -58,6 +59,11 @@ pub(super) struct SummaryWorker {
 impl SummaryWorker {
     pub(super) fn new(store: BoundedStore, summaries: Summaries, tasks: TaskTracker) -> Self {
         Self { store, summaries, running: Arc::new(RunningWork::new(tasks)), backoff: Arc::default() }
+    }
+
+    /// Returns the worker for this store, which may have another profile.
+    pub(super) fn with_store(&self, store: &BoundedStore) -> Self {
+        Self { store: store.clone(), ..self.clone() }
     }
 
     pub(super) const fn configuration(&self) -> &Summaries {
@@ -404,6 +410,8 @@ pub(super) struct TurnEnd {
     pub(super) dialect: &'static dyn Dialect,
     /// The provider of the next call, as far as it is known.
     pub(super) origin: Origin,
+    /// The media that the provider accepts.
+    pub(super) media: MediaCompat,
     pub(super) window: GrownWindow,
     /// True if some exchanges before the window are in no summary.
     pub(super) has_gap: bool,
@@ -493,7 +501,8 @@ fn next_cut(options: &HistoryOptions, window: &LoadedWindow, turn: &TurnEnd) -> 
     next.sizes.input = 0;
     let cost = |message: &Message| turn.counting.message(message);
     let budget = fit_budget(next, options, true, &cost);
-    let next = plan::next_cut(window, options.context.load_limit, &budget, &turn.origin);
+    let context = &options.context;
+    let next = plan::next_cut(window, context.load_limit, &budget, &turn.origin, turn.media, context.old_reasoning);
     next.or_else(|| window.cut().cloned()).unwrap_or_default()
 }
 

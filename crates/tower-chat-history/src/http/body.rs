@@ -101,6 +101,13 @@ impl HistoryBody {
         Ok(read.len() <= limit)
     }
 
+    /// Reads the next frame ahead. An error of the body stays in it, after the bytes before it.
+    pub(crate) async fn read_more(&mut self) {
+        if let Err(error) = self.read_ahead(usize::MAX, |_| true).await {
+            self.rest = Self::of_frames(stream::once(value(Err(error)))).rest;
+        }
+    }
+
     /// Reads ahead until the body ends or more than `limit` bytes have been read. Returns `true` if it ends before
     /// that. An error of the body stays in it, after the bytes before it.
     pub(crate) async fn peek(&mut self, limit: usize) -> bool {

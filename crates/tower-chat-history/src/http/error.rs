@@ -1,11 +1,11 @@
 //! The error for calls whose body cannot be used, and the errors of the layer as they are shown to senders of requests.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, ops::Range, time::Duration};
 
 use http::{Response, StatusCode};
 use http_body_util::LengthLimitError;
 
-use super::{body::HistoryBody, splice::SpliceError};
+use super::body::HistoryBody;
 use crate::{
     error::{
         BoxError, DialectPlace, HeaderError, HistoryError, InputError, MissingConversation, OtherDialect, Unsaved,
@@ -67,9 +67,19 @@ pub enum CallError {
         /// The field of the body.
         field: &'static str,
     },
-    /// The wire found a place in the body that the body does not have.
-    #[error(transparent)]
-    Splice(#[from] SpliceError),
+    /// A place in a body is outside of the body, or overlaps another place. The [`Wire`](crate::http::Wire) that found
+    /// it has an error.
+    #[error(
+        "a place that the wire found in the call's body is outside of it, or overlaps another place: bytes {} to {} of \
+         {length}",
+        place.start, place.end
+    )]
+    Splice {
+        /// The place, in bytes. If it overlaps another place, it is the later one.
+        place: Range<usize>,
+        /// The length of the body, in bytes.
+        length: usize,
+    },
 }
 
 impl CallError {
@@ -168,7 +178,9 @@ fn of_call(error: &CallError) -> Refusal {
             of_sender(StatusCode::BAD_REQUEST, "body", error)
         }
         CallError::ServerState { .. } => of_sender(StatusCode::BAD_REQUEST, "server_state", error),
-        CallError::Splice(_) => internal(StatusCode::INTERNAL_SERVER_ERROR, "wire", "the request could not be changed"),
+        CallError::Splice { .. } => {
+            internal(StatusCode::INTERNAL_SERVER_ERROR, "wire", "the request could not be changed")
+        }
     }
 }
 

@@ -168,6 +168,7 @@ where
         let (mut turn, splice) = opened?;
         turn.request.provider = Some(self.provider.unwrap_or_else(|| wire.provider(&head.uri)));
         turn.request.origin.provider = self.provider.map(str::to_owned);
+        turn.request.host = head.uri.host().map(str::to_owned);
         headers::strip(&mut head.headers);
         Ok(OpenedRequest::Turn(turn, HttpDraft::new(head, splice, trailers)))
     }

@@ -100,7 +100,7 @@ pub use self::{
     request::HttpDraft,
     responses::ResponsesWire,
     routes::Routes,
-    splice::{Gap, Splice, SpliceError},
+    splice::{Gap, Splice},
     sse::Event,
     wire::{OpenedBody, Wire, error_response},
 };

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, Response, header::CONTENT_TYPE, response::Parts};
+use http::{HeaderMap, Response, StatusCode, header::CONTENT_TYPE, response::Parts};
 use http_body_util::BodyStream;
-use tower_chat_history_core::json::BOM;
+use tower_chat_history_core::json::{BOM, Object};
 
 use super::{
     body::{HistoryBody, HttpLimits, blocking},
@@ -13,9 +13,10 @@ use super::{
     wire::Wire,
 };
 use crate::{
-    adapt::{CallFacts, Reading, within},
+    adapt::{CallFacts, HEAD_TIMEOUT, Reading, within},
     call::Reply,
     error::BoxError,
+    refusal::Remedy,
     report::ResponseShape,
 };
 
@@ -50,6 +51,11 @@ pub async fn read_response(
     };
     match kind {
         Kind::Events => {
+            if asked.is_repeatable
+                && let Some(remedy) = refusal_at_start(&mut body, wire).await
+            {
+                return Ok(Reading::failed(Response::from_parts(head, body), "stream").with_remedy(Some(remedy)));
+            }
             let fold = SseFold::new(wire.fold(asked.choices), limits.event);
             Ok(events(head, body, fold))
         }
@@ -57,6 +63,13 @@ pub async fn read_response(
         Kind::Whole if body.read_ahead(limits.response, |_| false).await? => {
             let bytes = body.read().clone();
             let reply = blocking(bytes.len(), move || wire.reply(&bytes)).await;
+            // Some gateways answer 200 with an error.
+            if asked.is_repeatable
+                && reply.messages.is_empty()
+                && let Some(remedy) = wire.remedy(head.status, body.read())
+            {
+                return Ok(Reading::failed(Response::from_parts(head, body), "error").with_remedy(Some(remedy)));
+            }
             Ok(Reading::whole(Response::from_parts(head, body), reply))
         }
         Kind::Whole => Ok(unreadable(Response::from_parts(head, body), ResponseShape::TooLarge)),
@@ -68,28 +81,75 @@ fn unreadable(response: Response<HistoryBody>, shape: ResponseShape) -> Reading<
     Reading::whole(response, Reply::unreadable(shape))
 }
 
-/// The largest body in which a wire looks for a repair. Refusals are small.
-const MAX_REFUSAL: usize = 64 << 10;
+/// The largest body in which a wire looks for a remedy. Refusals are small.
+const MAX_REFUSAL: usize = 1 << 20;
 
 /// The longest time for which the body of a refusal is read. The turn is not over until then, so other calls may wait
 /// for it.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns the result for a response with an error status. If the call can be repeated, the wire looks for a repair in
-/// the body. All bytes of the body are passed on. A body that does not end in time has no repair.
+/// Returns the result for a response with an error status. If the call can be repeated, the wire looks for a remedy in
+/// the body. All bytes of the body are passed on. A body that does not end in time has no remedy.
 async fn failed(response: Response<HistoryBody>, asked: &CallFacts) -> Reading<Response<HistoryBody>> {
     let (head, mut body) = response.into_parts();
-    let is_read = asked.is_repairable && head.status.is_client_error() && !is_encoded(&head.headers);
-    let mut repair = None;
+    let is_read = asked.is_repeatable && !is_encoded(&head.headers);
+    let mut remedy = None;
     let limit = asked.idle_timeout.unwrap_or(REFUSAL_TIMEOUT).min(REFUSAL_TIMEOUT);
     if let Some(wire) = asked.read_by.get::<&'static dyn Wire>().filter(|_| is_read)
         && within(Some(limit), body.peek(MAX_REFUSAL)).await == Ok(true)
     {
-        repair = wire.repair(head.status, body.read());
+        remedy = wire.remedy(head.status, body.read());
     }
 
     let error_type = head.status.as_str().to_owned();
-    Reading::failed(Response::from_parts(head, body), error_type).with_repair(repair)
+    Reading::failed(Response::from_parts(head, body), error_type).with_remedy(remedy)
+}
+
+/// The longest beginning of a stream in which a refusal is looked for.
+const MAX_HEAD: usize = 16 << 10;
+
+/// Returns the remedy for a stream that begins with an error. The bytes that were read stay in the body.
+async fn refusal_at_start(body: &mut HistoryBody, wire: &dyn Wire) -> Option<Remedy> {
+    let refused = async {
+        loop {
+            match first_event(body.read()) {
+                Some(FirstEvent::Error) => return true,
+                Some(FirstEvent::Other) => return false,
+                None if !body.has_more() || body.read().len() > MAX_HEAD => return false,
+                None => body.read_more().await,
+            }
+        }
+    };
+    if within(Some(HEAD_TIMEOUT), refused).await != Ok(true) {
+        return None;
+    }
+    wire.remedy(StatusCode::OK, body.read())
+}
+
+/// The first event of a stream that says something.
+#[derive(Debug, PartialEq, Eq)]
+enum FirstEvent {
+    Error,
+    Other,
+}
+
+/// Returns the first event that is not a ping and not a statement that the response has begun. Returns `None` if more
+/// bytes are needed.
+fn first_event(bytes: &[u8]) -> Option<FirstEvent> {
+    let end = bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r'))?;
+    let Ok(text) = std::str::from_utf8(bytes.get(..end)?) else { return Some(FirstEvent::Other) };
+    for line in text.split(['\n', '\r']) {
+        let Some(data) = line.strip_prefix("data:") else { continue };
+        let Some(event) = Object::read(data.trim()) else { return Some(FirstEvent::Other) };
+        let kind = event.text("type").unwrap_or_default();
+        match &*kind {
+            "ping" | "response.created" | "response.queued" | "response.in_progress" => {}
+            "error" | "response.failed" => return Some(FirstEvent::Error),
+            _ if event.object("error").is_some() || event.text("error").is_some() => return Some(FirstEvent::Error),
+            _ => return Some(FirstEvent::Other),
+        }
+    }
+    None
 }
 
 /// Returns a response with the recorded stream of the body. The frames after the event after which clients stop reading
@@ -195,6 +255,30 @@ mod tests {
             assert_eq!(kind_of_headers(&headers), expected, "{kind}");
         }
         assert_eq!(kind_of_headers(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_stream_begins_with_the_first_event_that_says_something() {
+        for (text, expected) in [
+            ("", None),
+            ("data: {\"error\":{\"message\":\"x\"}}", None),
+            (": ping\n\n", None),
+            ("event: ping\ndata: {\"type\": \"ping\"}\n\n", None),
+            ("data: {\"type\":\"response.created\",\"response\":{\"error\":null}}\n\n", None),
+            ("data: {\"error\":{\"message\":\"x\"}}\n", Some(FirstEvent::Error)),
+            (": ping\r\n\r\ndata:{\"error\":\"x\"}\r\n", Some(FirstEvent::Error)),
+            ("event: error\ndata: {\"type\":\"error\",\"error\":{}}\n\n", Some(FirstEvent::Error)),
+            (
+                "data: {\"type\":\"response.created\"}\n\ndata: {\"type\":\"response.failed\"}\n\n",
+                Some(FirstEvent::Error),
+            ),
+            ("data: {\"choices\":[],\"error\":null}\n", Some(FirstEvent::Other)),
+            ("data: [DONE]\n", Some(FirstEvent::Other)),
+            ("data: {\"type\":\"message_start\"}\ndata: {\"type\":\"error\"}\n", Some(FirstEvent::Other)),
+        ] {
+            assert_eq!(first_event(text.as_bytes()), expected, "{text}");
+        }
+        assert_eq!(first_event(b"data: \xff\n"), Some(FirstEvent::Other));
     }
 
     #[test]

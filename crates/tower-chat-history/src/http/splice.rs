@@ -11,22 +11,8 @@ use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 use bytes::Bytes;
 use tower_chat_history_core::Message;
 
+use super::CallError;
 use crate::adapt::Prompt;
-
-/// A place in a body is outside of the body, or overlaps another place. The [`Wire`](crate::http::Wire) that found it has an
-/// error.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a place that the wire found in the call's body is outside of it, or overlaps another place: bytes {} to {} of {length}",
-    place.start, place.end
-)]
-#[non_exhaustive]
-pub struct SpliceError {
-    /// The place, in bytes. If it overlaps another place, it is the later one.
-    pub place: Range<usize>,
-    /// The length of the body, in bytes.
-    pub length: usize,
-}
 
 /// Writes the messages of a window.
 type Write = Arc<dyn Fn(&[Message]) -> Vec<Cow<'_, str>> + Send + Sync>;
@@ -38,6 +24,10 @@ pub struct Splice {
     gap: Gap,
     reply_limit: Option<Range<usize>>,
     insertions: Vec<(usize, &'static str)>,
+    /// The ranges of the messages of the head.
+    head: Vec<Range<usize>>,
+    /// The position in the body's object at which a list of tools can be inserted.
+    tools: Option<usize>,
     write: Option<Write>,
 }
 
@@ -78,8 +68,9 @@ impl Splice {
     /// # Errors
     ///
     /// Returns an error if the range of the gap is not within the body.
-    pub fn new(bytes: Bytes, gap: Gap) -> Result<Self, SpliceError> {
-        Self { bytes, gap, reply_limit: None, insertions: Vec::new(), write: None }.checked()
+    pub fn new(bytes: Bytes, gap: Gap) -> Result<Self, CallError> {
+        Self { bytes, gap, reply_limit: None, insertions: Vec::new(), head: Vec::new(), tools: None, write: None }
+            .checked()
     }
 
     /// Sets the range of the number that limits the reply.
@@ -87,7 +78,7 @@ impl Splice {
     /// # Errors
     ///
     /// Returns an error if the range is not within the body, or overlaps another place.
-    pub fn reply_limit(mut self, range: Option<Range<usize>>) -> Result<Self, SpliceError> {
+    pub fn reply_limit(mut self, range: Option<Range<usize>>) -> Result<Self, CallError> {
         self.reply_limit = range;
         self.checked()
     }
@@ -98,13 +89,36 @@ impl Splice {
     /// # Errors
     ///
     /// Returns an error if the position is not within the body, or is within another place.
-    pub fn insert(mut self, position: usize, text: &'static str) -> Result<Self, SpliceError> {
+    pub fn insert(mut self, position: usize, text: &'static str) -> Result<Self, CallError> {
         self.insertions.push((position, text));
         self.checked()
     }
 
+    /// Sets the ranges of the messages before the gap, so that they can be left out, and the position after the bracket
+    /// that opens the body's object, if the body has no tools.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a place is not within the body, or is after the gap.
+    pub fn head(mut self, messages: Vec<Range<usize>>, tools: Option<usize>) -> Result<Self, CallError> {
+        let places = messages.iter().cloned().chain(tools.map(|at| at..at));
+        let mut free = 0;
+        for place in messages.iter().cloned() {
+            if place.start < free || place.end < place.start || place.end > self.gap.range.start {
+                return Err(CallError::Splice { place, length: self.bytes.len() });
+            }
+            free = place.end;
+        }
+        if let Some(place) = places.into_iter().find(|place| place.end > self.bytes.len()) {
+            return Err(CallError::Splice { place, length: self.bytes.len() });
+        }
+        self.head = messages;
+        self.tools = tools;
+        Ok(self)
+    }
+
     /// Checks that all places are within the body and apart from each other.
-    fn checked(self) -> Result<Self, SpliceError> {
+    fn checked(self) -> Result<Self, CallError> {
         let insertions = self.insertions.iter().map(|(at, _)| *at..*at);
         let mut places: Vec<Range<usize>> = insertions.chain(self.reply_limit.clone()).collect();
         places.push(self.gap.range.clone());
@@ -114,7 +128,7 @@ impl Splice {
         let length = self.bytes.len();
         for place in places {
             if place.start < free || place.end < place.start || place.end > length {
-                return Err(SpliceError { place, length });
+                return Err(CallError::Splice { place, length });
             }
             free = place.end;
         }
@@ -134,7 +148,18 @@ impl Splice {
     #[must_use]
     pub fn with(&self, prompt: Prompt<'_>) -> Option<Bytes> {
         let mut changes = Vec::new();
-        if let Some(between) = self.between(prompt.window) {
+        let skipped = prompt.left_out_of_head.min(self.head.len());
+        if let Some(first) = self.head.first().filter(|_| skipped > 0) {
+            let end = self.head.get(skipped).map_or(self.gap.range.start, |next| next.start);
+            changes.push((first.start..end, Text::new("")));
+        }
+        let tools = prompt.stub_tool.map(|tool| format!(r#""tools":[{tool}],"#)).unwrap_or_default();
+        if let Some(at) = self.tools.filter(|_| !tools.is_empty()) {
+            changes.push((at..at, Text::new(&tools)));
+        }
+
+        let is_first = skipped > 0 && skipped == self.head.len();
+        if let Some(between) = self.between(prompt.window, is_first) {
             changes.push((self.gap.range.clone(), between));
             changes.extend(self.insertions.iter().map(|(at, text)| (*at..*at, Text::new(text))));
         }
@@ -167,9 +192,11 @@ impl Splice {
         self.bytes
     }
 
-    /// Returns the text that takes the place of the gap, or `None` if its bytes do not change.
-    fn between<'a>(&'a self, window: &'a [Message]) -> Option<Text<'a>> {
+    /// Returns the text that takes the place of the gap, or `None` if its bytes do not change. If the window is first,
+    /// no message is before it.
+    fn between<'a>(&'a self, window: &'a [Message], is_first: bool) -> Option<Text<'a>> {
         let Gap { before, after, empty, .. } = self.gap;
+        let before = if is_first { "" } else { before };
         if window.is_empty() {
             return empty.map(Text::new);
         }
@@ -239,24 +266,56 @@ mod tests {
         assert_eq!(splice.into_original(), body);
     }
 
+    /// Returns the place that is refused, and the length of the body.
+    fn fault(error: CallError) -> (Range<usize>, usize) {
+        match error {
+            CallError::Splice { place, length } => (place, length),
+            error => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_the_head_can_be_left_out_and_a_tool_added() {
+        let body = r#"{"messages":[{"a":1}, {"b":2},{"c":3}]}"#;
+        let head = || vec![13..20, 22..29];
+        let gap = Gap { range: 29..30, before: ",", after: ",", empty: None };
+        let splice = Splice::new(Bytes::from(body), gap).unwrap().head(head(), Some(1)).unwrap();
+        let window = [Message::user("u")];
+        let with = |left_out_of_head, stub_tool| {
+            let prompt = Prompt { left_out_of_head, stub_tool, ..Prompt::new(&window) };
+            String::from_utf8(splice.with(prompt).unwrap().to_vec()).unwrap()
+        };
+        let u = window[0].json();
+        assert_eq!(with(0, None), format!(r#"{{"messages":[{{"a":1}}, {{"b":2}},{u},{{"c":3}}]}}"#));
+        assert_eq!(with(1, None), format!(r#"{{"messages":[{{"b":2}},{u},{{"c":3}}]}}"#));
+        assert_eq!(with(2, None), format!(r#"{{"messages":[{u},{{"c":3}}]}}"#));
+        assert_eq!(with(9, Some("{}")), format!(r#"{{"tools":[{{}}],"messages":[{u},{{"c":3}}]}}"#));
+        let splice =
+            Splice::new(Bytes::from(body), Gap { range: 29..30, before: ",", after: ",", empty: None }).unwrap();
+        let too_long = Range { start: 22, end: 31 };
+        for (head, tools) in [(vec![too_long], None), (vec![22..29, 13..20], None), (head(), Some(99))] {
+            assert!(splice.clone().head(head, tools).is_err());
+        }
+    }
+
     #[test]
     #[allow(clippy::reversed_empty_ranges)] // One of the faults.
     fn places_outside_of_the_body_and_overlapping_ones_are_refused() {
         let gap = |range| Gap { range, before: "", after: "", empty: Some("") };
         let new = |range| Splice::new(Bytes::from("0123456789"), gap(range));
         for range in [0..11, 11..11, 4..3, usize::MAX..usize::MAX] {
-            assert_eq!(new(range.clone()).err(), Some(SpliceError { place: range.clone(), length: 10 }), "{range:?}");
+            assert_eq!(fault(new(range.clone()).err().unwrap()), (range, 10));
         }
         let error = new(4..11).err().unwrap();
         assert!(error.to_string().ends_with("bytes 4 to 11 of 10"), "{error}");
         for range in [2..4, 4..4, 5..7, 9..11, 0..9] {
             let error = new(3..6).unwrap().reply_limit(Some(range.clone())).err().unwrap();
             let later = if (range.start, range.end) < (3, 6) { 3..6 } else { range };
-            assert_eq!(error, SpliceError { place: later, length: 10 });
+            assert_eq!(fault(error), (later, 10));
         }
         for position in [4, 5, 11] {
             let error = new(3..6).unwrap().insert(position, "x").err().unwrap();
-            assert_eq!(error, SpliceError { place: position..position, length: 10 });
+            assert_eq!(fault(error), (position..position, 10));
         }
         let splice = new(3..6).unwrap().reply_limit(Some(6..8)).unwrap();
         let splice = splice.insert(3, "a").unwrap().insert(6, "b").unwrap().insert(10, "c").unwrap();

@@ -14,10 +14,11 @@ use super::{
     sse::Event,
 };
 use crate::{
-    adapt::{FoldReply, Repair, RequestMessages},
+    adapt::{FoldReply, RequestMessages},
     call::Reply,
     dialect::Dialect,
     engine::{InputMode, RequestInfo},
+    refusal::Remedy,
 };
 
 /// The HTTP half of a dialect: how a body contains the messages of a request, and the reply.
@@ -47,13 +48,14 @@ pub trait Wire: fmt::Debug + Send + Sync + 'static {
     /// [`Flow::Hold`](crate::adapt::Flow::Hold) for the event after which clients stop reading.
     fn fold(&self, choices: usize) -> Box<dyn FoldReply<Event>>;
 
-    /// Returns the repair with which a refused call can succeed. `body` is the whole body of a response with a status
-    /// 4xx. Larger bodies than 64 KiB, encoded ones, and those that do not end within 10 seconds (or the [idle
-    /// timeout](crate::HistoryOptions::stream_idle_timeout), if that is shorter) are passed on and never
-    /// repaired. The default is `None`.
-    fn repair(&self, status: StatusCode, body: &[u8]) -> Option<Repair> {
-        let _ = (status, body);
-        None
+    /// Returns the remedy with which a refused call can succeed. `body` is the whole body of a response with an error
+    /// status, or the beginning of a stream whose first event is an error. Larger bodies than 1 MiB, encoded ones, and
+    /// those that do not end within 10 seconds (or the [idle
+    /// timeout](crate::HistoryOptions::stream_idle_timeout), if that is shorter) are passed on and never looked at.
+    ///
+    /// The default is [`Remedy::of_body`].
+    fn remedy(&self, status: StatusCode, body: &[u8]) -> Option<Remedy> {
+        Remedy::of_body(Some(status.as_u16()), body)
     }
 
     /// Returns the JSON of a refusal, in the form of the provider's errors.
@@ -138,4 +140,50 @@ pub fn error_response(error: &(dyn Error + 'static), wire: &dyn Wire) -> Respons
     }
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remedy(error: &str) -> Option<Remedy> {
+        Remedy::of_body(Some(400), format!(r#"{{"error":{error}}}"#).as_bytes())
+    }
+
+    #[test]
+    fn refusals_of_encrypted_content_and_lost_items_have_a_remedy() {
+        for error in [
+            r#"{"message":"The encrypted content gAAA...DQ== could not be verified.","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}"#,
+            r#"{"code":"invalid_encrypted_content"}"#,
+            r#"{"message":"Item with id 'rs_1' not found.","type":"invalid_request_error","param":"input"}"#,
+            r#"{"message":"Item with id 'fc_1' not found. Items are not persisted when `store` is set to false.","code":null}"#,
+            r#"{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in `thinking` block"}"#,
+            r#"{"type":"invalid_request_error","message":"messages.23.content.2: Invalid `data` in `redacted_thinking` block"}"#,
+            r#"{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."}"#,
+        ] {
+            assert_eq!(remedy(error), Some(Remedy::WithoutEncrypted), "{error}");
+        }
+    }
+
+    #[test]
+    fn other_refusals_have_no_remedy() {
+        for error in [
+            "null",
+            "{}",
+            r#""invalid_encrypted_content""#,
+            r#"{"message":"invalid_encrypted_content"}"#,
+            r#"{"code":"invalid_value","message":"Invalid 'input[1].id': 'x'."}"#,
+            r#"{"code":"previous_response_not_found","message":"Previous response with id 'resp_1' not found."}"#,
+            r#"{"message":"Item with id 'x' of type 'reasoning' was provided without its required following item."}"#,
+            r#"{"message":"Did the Item with id 'x' not found."}"#,
+            r#"{"message":"Item with id 'x"}"#,
+            r#"{"message":"messages.0.content.0.redacted_thinking.data: Field required"}"#,
+            r#"{"message":"The text: Invalid `signature` in `thinking` block"}"#,
+        ] {
+            assert_eq!(remedy(error), None, "{error}");
+        }
+        for body in [&b""[..], b"<html>", b"[]", b"{\"error\":", b"\xff"] {
+            assert_eq!(Remedy::of_body(Some(400), body), None);
+        }
+    }
 }

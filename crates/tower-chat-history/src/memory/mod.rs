@@ -47,7 +47,7 @@ const PAGE: usize = 256;
 /// The memory is estimated. The estimate includes all data: the JSON of messages and the parsed parts that are copied
 /// from it, the other fields of exchanges, ids, compactions with their summaries and profiles, labels, and the tables
 /// that contain them. A short exchange takes about 1 KiB. The store allocates at most 1.25 times the limit.
-/// Messages of an application's own [dialect](crate::dialect::Dialect) count six times if they were created without it,
+/// Messages of an application's own [dialect](crate::dialect::Dialect) count eight times if they were created without it,
 /// for example by an import, because their parsed parts are added later. If tool calls are very short in that dialect,
 /// their parsed parts can take more. The process may take more memory from the system, because its allocator may hold
 /// freed memory.

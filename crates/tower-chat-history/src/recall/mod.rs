@@ -35,13 +35,13 @@ use tower_chat_history_core::{
 
 #[cfg(feature = "recall")]
 pub use self::{
-    analyzer::{Analyzer, Language, Term},
+    analyzer::{Analyzer, Language},
     embedder::{EmbedError, Embedder, ServiceEmbedder},
     gate::{Decision, Gate},
     log::{Ask, Findings, LogSearch, Meaning, Others, Preparation, SearchAnswer, SearchError, SearchScope},
     log_recall::LogRecall,
     passage::is_recallable,
-    search::{Hit, LogTerms, Query, Ranking, Search, fuse},
+    search::{Hit, LogTerms, Ranking, Search, fuse},
     select::{Selector, cited},
     shown::{render, render_exchange, render_frame, render_message},
     tool::{ArgumentsError, SearchTool, ToolError},

@@ -23,7 +23,7 @@ use futures_util::FutureExt as _;
 use tower_chat_history_core::{ConversationId, ExchangeId, LeftOut, Revision, Seq};
 
 pub use self::summary::{SummaryCost, SummaryError, SummaryOutcome, SummaryReport};
-use crate::{error::SaveError, recall::RecallError};
+use crate::{error::SaveError, recall::RecallError, refusal::Remedy};
 
 /// The report of one turn. It contains ids and sizes, but no message text.
 #[derive(Clone, Debug)]
@@ -55,9 +55,9 @@ pub struct TurnReport {
     pub streamed: bool,
     /// The number of loaded messages that the request's types could not represent without loss. The log is not changed.
     pub downgraded: usize,
-    /// True if the provider refused the call because it could not read encrypted elements of stored replies, and the
-    /// model was called once more without them. See [`Turn::repair`](crate::Turn::repair).
-    pub repaired: bool,
+    /// The remedies with which the model was called again after a refusal. See
+    /// [`Turn::remedy`](crate::Turn::remedy).
+    pub remedies: Vec<Remedy>,
     /// The number of messages whose reasoning was left out, because the prompt before it is not the one that it was
     /// made under, or because another provider made it. Providers would refuse it. Ids that were left out for the same
     /// reason do not count.
@@ -65,6 +65,11 @@ pub struct TurnReport {
     /// True if the newest reasoning of the window that is bound to its prompt was made under another head: other
     /// instructions, tools or response format. A head that changes in every call makes all such reasoning invalid.
     pub head_changed: bool,
+    /// The number of images, audio, videos and documents of the history that were sent as a constant text, because the
+    /// [reader](crate::compat) does not accept them, or not as many.
+    pub media_left_out: usize,
+    /// The size of the data that these media have inline, in bytes as they would have been sent (base64).
+    pub media_bytes_left_out: u64,
     /// The exchanges that were sent in a translation, because they are stored in another [dialect](crate::dialect).
     /// `None` if there are none.
     pub translation: Option<TranslationReport>,
@@ -134,7 +139,7 @@ impl TurnReport {
         let trimming = self.tokens.map(|tokens| tokens.trimming).unwrap_or_default();
         if self.history == HistoryStatus::Unavailable {
             Some(Fallback::WithoutHistory)
-        } else if self.repaired {
+        } else if self.remedies.contains(&Remedy::WithoutEncrypted) {
             Some(Fallback::WithoutEncrypted)
         } else if self.summary.as_ref().is_some_and(|summary| !summary.is_summarized()) {
             Some(Fallback::WithoutNewSummary)
@@ -171,11 +176,18 @@ pub struct TurnTokens {
     pub reply_limit: Option<u32>,
     /// The number of messages that this turn left out. Messages that earlier compactions left out are not included.
     pub evicted_messages: usize,
-    /// The number of tokens that this turn removed: those of these messages, and those that clearing saved in tool
-    /// results.
+    /// The number of tokens that this turn removed: those of these messages, and those that a compaction saved in tool
+    /// results and in old reasoning.
     pub evicted_tokens: u64,
     /// The reason why the window had to be made smaller, and the way in which this was done.
     pub trimming: Trimming,
+    /// The number of tokens that this prompt is smaller because [old
+    /// reasoning](crate::ContextOptions::old_reasoning) is left out of it, in this turn or earlier. Without that option, it
+    /// is 0.
+    pub reasoning_saved: u64,
+    /// The number of tokens in this prompt of earlier turns' reasoning that is bound to nothing. If old reasoning is
+    /// not [left out](crate::ContextOptions::old_reasoning), it is not counted, and this is 0.
+    pub reasoning_sent_again: u64,
     /// The size of the [cached prefix](crate::glossary): the tokens at the beginning of this prompt that also begin
     /// the previous prompt of the conversation in this process. A provider's prefix cache can serve them. `None` for
     /// the first prompt, and if nothing observes the turn (no subscriber, hook, handle or meter).
@@ -193,6 +205,10 @@ pub struct TurnTokens {
     pub calibration: f64,
     /// The prompt's size in tokens, as the provider reported it.
     pub reported: Option<u64>,
+    /// True if the server seems to have cut off the beginning of the prompt without an error, as Ollama does: the
+    /// prompt is larger than the previous one, and the reported size is smaller. Set the server's context window as the
+    /// [budget](crate::ContextBudget::tokens).
+    pub cut_by_server: bool,
 }
 
 impl TurnTokens {

@@ -26,7 +26,7 @@
 //! assert_eq!(summary.text, "The user is Nemo.");
 //! assert!(summary.finished);
 //!
-//! let sent = SummaryFormat::as_system("Summary: ", "").message(&summary.text);
+//! let sent = SummaryFormat::new("Summary: ", "").message(&summary.text);
 //! assert_eq!(sent.text(), "Summary: The user is Nemo.");
 //! # Ok(())
 //! # }
@@ -36,7 +36,8 @@
 //!
 //! A summary is made from the previous one and from each later message, exactly once and in order. If the messages
 //! are too many for one call of the summarizer, they are divided into chunks. Each call receives one chunk and the
-//! summary of everything before it. If a message is larger than a chunk, a part in its middle is left out.
+//! summary of everything before it. If a message is larger than a chunk, a part in its middle is left out. If the model
+//! says that a call was too long, the chunk is halved, at most three times for one summary.
 //!
 //! # Checks
 //!
@@ -48,9 +49,9 @@
 //!
 //! # Old messages are data
 //!
-//! A summary contains text from users and tools, and is sent in a message in which models expect instructions. The
-//! default [`SummaryPrompt`] therefore delimits the messages, and instructs the model not to follow instructions in
-//! them. The default [`SummaryFormat`] does the same for the summary. Both delimiters contain a mark that does not
+//! A summary contains text from users and tools. It is sent as a message of the user, and so gets no operator's
+//! authority. The default [`SummaryPrompt`] delimits the messages, and instructs the model not to follow instructions
+//! in them. The default [`SummaryFormat`] does the same for the summary. Both delimiters contain a mark that does not
 //! occur in the text between them, so no text can contain its own closing delimiter, in any spelling. A model may
 //! follow such instructions nevertheless: do not base permissions on a summary.
 
@@ -108,6 +109,14 @@ pub trait Summarizer: fmt::Debug + Send + Sync + 'static {
         error_type(error)
     }
 
+    /// Returns `true` if an error of [`summarize`](Self::summarize) says that the request was too long for the model. It's
+    /// then made again with half of the messages, and the summary of these is the beginning of the next call. The
+    /// default is `false`.
+    fn is_too_long(&self, error: &(dyn Error + 'static)) -> bool {
+        let _ = error;
+        false
+    }
+
     /// Makes one summary from the previous summary and the messages of the request.
     ///
     /// # Errors
@@ -129,6 +138,10 @@ impl<S: Summarizer + ?Sized> Summarizer for Arc<S> {
 
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
         (**self).error_type(error)
+    }
+
+    fn is_too_long(&self, error: &(dyn Error + 'static)) -> bool {
+        (**self).is_too_long(error)
     }
 
     async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {

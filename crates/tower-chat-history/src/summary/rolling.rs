@@ -1,6 +1,6 @@
 //! Making one summary of any number of messages, in calls of limited size.
 
-use std::mem;
+use std::{error::Error, mem};
 
 use crate::context::tokens::{TokenCounter, tokens_of};
 use tower_chat_history_core::Message;
@@ -9,6 +9,9 @@ use super::{Summarizer, SummaryCost, SummaryError, SummaryRequest, SummaryRespon
 
 /// The length limit of the second attempt at a summary that was cut off, as a percentage of the first limit.
 const RETRY_PERCENT: u64 = 60;
+
+/// The largest number of times that the input of one summary is halved because the model said that it was too long.
+const MAX_HALVINGS: u32 = 3;
 
 /// A summary with its size in tokens: the previous one, or a new one that passed all checks.
 #[derive(Clone, Debug)]
@@ -35,6 +38,7 @@ pub(crate) struct Rolling<'a> {
     is_new: bool,
     chunk: Vec<Message>,
     chunk_size: u32,
+    halvings: u32,
     /// The number of tokens of the previous summary and of all messages, before messages are shortened.
     replaces: u64,
     messages: usize,
@@ -66,6 +70,7 @@ impl<'a> Rolling<'a> {
             is_new: false,
             chunk: Vec::new(),
             chunk_size: 0,
+            halvings: 0,
             messages: 0,
             cost: SummaryCost::default(),
         }
@@ -158,11 +163,39 @@ impl<'a> Rolling<'a> {
         self.chunk.push(message);
     }
 
+    /// Summarizes the collected messages: in one call, or in more if the model says that one was too long.
     async fn summarize_chunk(&mut self) -> Result<(), SummaryError> {
-        let messages = mem::take(&mut self.chunk);
-        let size = mem::take(&mut self.chunk_size);
+        let mut rest = mem::take(&mut self.chunk);
+        self.chunk_size = 0;
+        let mut len = rest.len();
+        while !rest.is_empty() {
+            len = len.min(rest.len());
+            match self.summarize_part(rest[..len].to_vec()).await {
+                Ok(()) => drop(rest.drain(..len)),
+                Err(SummaryError::Failed(error)) if self.halvings < MAX_HALVINGS && self.is_too_long(&*error) => {
+                    self.halvings += 1;
+                    self.chunk_tokens /= 2;
+                    if len > 1 {
+                        len = len.div_ceil(2);
+                    } else {
+                        let half = tokens_of(self.counter, &rest[0]) / 2;
+                        rest[0] = shorten_message(&rest[0], half, self.counter).map_err(SummaryError::Shortened)?;
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn is_too_long(&self, error: &(dyn Error + 'static)) -> bool {
+        self.summarizer.is_too_long(error)
+    }
+
+    async fn summarize_part(&mut self, messages: Vec<Message>) -> Result<(), SummaryError> {
+        let size = messages.iter().map(|message| u64::from(tokens_of(self.counter, message))).sum::<u64>();
         let summary = self.summary.as_ref();
-        let given = u64::from(size).saturating_add(summary.map_or(0, |summary| summary.tokens.into()));
+        let given = size.saturating_add(summary.map_or(0, |summary| summary.tokens.into()));
         let mut request = SummaryRequest::new(summary.map(|summary| summary.text.clone()), messages, self.max_tokens);
 
         let mut response = self.call(request.clone(), given).await?;

@@ -54,6 +54,7 @@ pub struct ServiceSummarizer<S, M, R> {
     model: Option<String>,
     provider: Option<&'static str>,
     error_type: ErrorType,
+    is_too_long: fn(&(dyn Error + 'static)) -> bool,
 }
 
 /// Returns the name of an error for spans.
@@ -75,6 +76,7 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
             model: None,
             provider: None,
             error_type,
+            is_too_long: |_| false,
         }
     }
 
@@ -106,6 +108,14 @@ impl<S, M, R> ServiceSummarizer<S, M, R> {
     #[must_use]
     pub fn error_type(mut self, name: fn(&(dyn Error + 'static)) -> Cow<'static, str>) -> Self {
         self.error_type = name;
+        self
+    }
+
+    /// Sets a function that recognizes the service's errors for prompts that are too long. See
+    /// [`Summarizer::is_too_long`]. By default, no error is recognized.
+    #[must_use]
+    pub fn is_too_long(mut self, is_too_long: fn(&(dyn Error + 'static)) -> bool) -> Self {
+        self.is_too_long = is_too_long;
         self
     }
 }
@@ -167,6 +177,10 @@ where
 
     fn error_type(&self, error: &(dyn Error + 'static)) -> Cow<'static, str> {
         (self.error_type)(error)
+    }
+
+    fn is_too_long(&self, error: &(dyn Error + 'static)) -> bool {
+        (self.is_too_long)(error)
     }
 
     /// # Errors

@@ -27,8 +27,14 @@ struct Scripted {
 enum Answer {
     Say(SummaryResponse),
     Fail,
+    RefuseLength,
     Hang,
 }
+
+/// The error of a model whose window is too small.
+#[derive(Debug, thiserror::Error)]
+#[error("too long")]
+struct WindowExceeded;
 
 impl Scripted {
     fn new(script: impl IntoIterator<Item = Answer>) -> Self {
@@ -48,12 +54,17 @@ impl std::fmt::Debug for Scripted {
 
 #[async_trait]
 impl Summarizer for Scripted {
+    fn is_too_long(&self, error: &(dyn std::error::Error + 'static)) -> bool {
+        error.is::<WindowExceeded>()
+    }
+
     async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         self.requests().push(request);
         let next = self.script.lock().unwrap().pop_front();
         let summary = match next {
             None => SummaryResponse::new(format!("s{}", self.requests().len())),
             Some(Answer::Say(summary)) => summary,
+            Some(Answer::RefuseLength) => return Err(WindowExceeded.into()),
             Some(Answer::Fail) => return Err("secret of the provider".into()),
             Some(Answer::Hang) => std::future::pending().await,
         };
@@ -85,6 +96,36 @@ async fn roll(summarizer: &Scripted) -> (Result<SizedSummary, SummaryError>, Sum
     let mut rolling = rolling(summarizer);
     rolling.push(&[small(0), small(1)]).await.unwrap();
     (rolling.finish().await, rolling.cost())
+}
+
+#[tokio::test]
+async fn a_call_that_is_too_long_is_made_in_halves() {
+    let summarizer = Scripted::new([Answer::RefuseLength, say("s1"), say("s2")]);
+    let mut rolling = rolling(&summarizer);
+    rolling.push(&[small(0), small(1), small(2)]).await.unwrap();
+    assert_eq!(rolling.finish().await.unwrap().text, "s2");
+    let requests = summarizer.requests();
+    let sizes: Vec<_> = requests.iter().map(|request| (request.previous.as_deref(), request.messages.len())).collect();
+    assert_eq!(sizes, [(None, 3), (None, 2), (Some("s1"), 1)]);
+}
+
+#[tokio::test]
+async fn a_single_message_that_is_too_long_is_shortened() {
+    let summarizer = Scripted::new([Answer::RefuseLength, say("s")]);
+    let mut rolling = rolling(&summarizer);
+    rolling.push(&[Message::user("a word and ".repeat(20))]).await.unwrap();
+    assert_eq!(rolling.finish().await.unwrap().text, "s");
+    let requests = summarizer.requests();
+    assert!(requests[1].messages[0].bytes() < requests[0].messages[0].bytes() * 2 / 3);
+}
+
+#[tokio::test]
+async fn a_summary_is_halved_at_most_three_times() {
+    let summarizer = Scripted::new((0..9).map(|_| Answer::RefuseLength));
+    let mut rolling = rolling(&summarizer);
+    rolling.push(&[small(0), small(1), small(2), small(3)]).await.unwrap();
+    assert!(matches!(rolling.finish().await, Err(SummaryError::Failed(_))));
+    assert_eq!(summarizer.requests().len(), 4);
 }
 
 #[tokio::test]

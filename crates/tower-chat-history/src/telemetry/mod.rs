@@ -12,7 +12,7 @@ mod steps;
 mod summarize;
 mod turn;
 
-pub use self::options::{CaptureContent, CaptureContentError, Telemetry};
+pub use self::options::{CaptureContent, Telemetry};
 #[cfg(feature = "otel")]
 pub use self::otel::inject_context;
 #[cfg(all(feature = "otel", feature = "http"))]

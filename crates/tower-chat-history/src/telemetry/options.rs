@@ -6,6 +6,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use tower_chat_history_core::ConversationId;
 
+use crate::error::OptionError;
+
 /// The options for the spans, events and metrics of turns. Set them with
 /// [`HistoryOptions::telemetry`](crate::HistoryOptions::telemetry). See the [module docs](super).
 ///
@@ -194,13 +196,8 @@ impl CaptureContent {
     }
 }
 
-/// The error for a text that names no variant of [`CaptureContent`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid value for the capture of content: expected NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT")]
-pub struct CaptureContentError;
-
 impl FromStr for CaptureContent {
-    type Err = CaptureContentError;
+    type Err = OptionError;
 
     /// Parses the name of a variant, in upper or lower case. White space around it is ignored. An empty text is
     /// `NO_CONTENT`.
@@ -210,7 +207,7 @@ impl FromStr for CaptureContent {
             "SPAN_ONLY" => Ok(Self::SpanOnly),
             "EVENT_ONLY" => Ok(Self::EventOnly),
             "SPAN_AND_EVENT" => Ok(Self::SpanAndEvent),
-            _ => Err(CaptureContentError),
+            _ => Err(OptionError::CaptureContent),
         }
     }
 }
@@ -255,6 +252,6 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(level));
         }
-        assert_eq!("true".parse::<CaptureContent>(), Err(CaptureContentError));
+        assert_eq!("true".parse::<CaptureContent>(), Err(OptionError::CaptureContent));
     }
 }

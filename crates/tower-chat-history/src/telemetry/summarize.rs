@@ -94,6 +94,10 @@ impl Summarizer for TracedSummarizer {
         self.summarizer.error_type(error)
     }
 
+    fn is_too_long(&self, error: &(dyn Error + 'static)) -> bool {
+        self.summarizer.is_too_long(error)
+    }
+
     async fn summarize(&self, request: SummaryRequest) -> Result<SummaryResponse, BoxError> {
         let mut info = RequestInfo::new();
         info.model = self.summarizer.model().map(str::to_owned);

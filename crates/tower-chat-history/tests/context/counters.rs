@@ -2,7 +2,7 @@
 
 use test_providers::signing::SigningDialect;
 use tower_chat_history::tokens::{
-    ByteEstimate, CachedCounter, Estimate, LangChainEstimate, MessageCount, PerText, TokenCounter,
+    ByteEstimate, CachedCounter, Estimate, LangChainEstimate, MessageCount, TokenCounter, per_text,
 };
 use tower_chat_history_core::Message;
 
@@ -12,7 +12,7 @@ fn counters() -> Vec<Box<dyn TokenCounter>> {
         Box::new(ByteEstimate::new()),
         Box::new(CachedCounter::new(ByteEstimate::new())),
         Box::new(LangChainEstimate::new()),
-        Box::new(PerText::named("quarters", |text: &str| text.len() / 4)),
+        Box::new(per_text("quarters", |text: &str| text.len() / 4)),
         Box::new(Estimate::anthropic()),
         Box::new(Estimate::anthropic_older()),
         Box::new(Estimate::gemini()),

@@ -48,7 +48,7 @@ fn key_of(exchange: &Exchange) -> String {
 
 fn with_text(mut exchange: Exchange, text: String) -> Exchange {
     let sealed = exchange.sealed.unwrap();
-    exchange.sealed = Some(Sealed::new(text, sealed.messages(), sealed.bytes()).unwrap());
+    exchange.sealed = Some(Sealed::new(text, sealed.messages(), sealed.bytes(), sealed.media_bytes()).unwrap());
     exchange
 }
 
@@ -105,7 +105,7 @@ async fn changed_visible_properties_are_errors() {
     append(&store, &id, turn("b")).await;
     let log = sealed_log(&store, &id).await;
     let sealed = log[1].sealed.clone().unwrap();
-    let sized = |messages, bytes| Some(Sealed::new(sealed.text().to_owned(), messages, bytes).unwrap());
+    let sized = |messages, bytes, media| Some(Sealed::new(sealed.text().to_owned(), messages, bytes, media).unwrap());
     let change = |change: &dyn Fn(&mut Exchange)| {
         let mut exchange = log[1].clone();
         change(&mut exchange);
@@ -114,8 +114,9 @@ async fn changed_visible_properties_are_errors() {
     let changed = [
         change(&|exchange| exchange.at = Timestamp::from_unix_millis(7)),
         change(&|exchange| exchange.continues = Some(Seq::FIRST)),
-        change(&|exchange| exchange.sealed = sized(sealed.messages() + 1, sealed.bytes())),
-        change(&|exchange| exchange.sealed = sized(sealed.messages(), sealed.bytes() - 1)),
+        change(&|exchange| exchange.sealed = sized(sealed.messages() + 1, sealed.bytes(), 0)),
+        change(&|exchange| exchange.sealed = sized(sealed.messages(), sealed.bytes() - 1, 0)),
+        change(&|exchange| exchange.sealed = sized(sealed.messages(), sealed.bytes(), 1)),
         change(&|exchange| exchange.id = turn("").id),
     ];
     for changed in changed {

@@ -29,7 +29,9 @@ async fn goes_on(api: Api, history: &History, before: &[String]) {
     let body = api.body(&[&next], false);
     let (sent, response) = history.call(ask(api, full(body)), answer(JSON, api.whole(&reply, api.stop()))).await;
     response.unwrap();
-    let messages: Vec<&str> = before.iter().map(String::as_str).chain([next.as_str()]).collect();
+    // Strict readers refuse a lone surrogate, so later prompts have none.
+    let mended: Vec<String> = before.iter().map(|json| json.replace(r"\udc00", r"\ufffd")).collect();
+    let messages: Vec<&str> = mended.iter().map(String::as_str).chain([next.as_str()]).collect();
     assert_eq!(sent.unwrap().body, api.body(&messages, false), "{api:?}");
     assert_eq!(history.log().await, [before, &[next, reply]].concat(), "{api:?}");
 }

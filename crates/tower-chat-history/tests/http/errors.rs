@@ -11,7 +11,7 @@ use tower_chat_history::{
     BoxError, ContextBudget, Exchange, ExchangeId, HistoryError, HistoryOptions, Message, MissingConversation,
     Policies, StoreError,
     error::{HeaderError, InputError},
-    http::{CallError, ChatWire, Gap, HttpHistory, Refusal, Splice, SpliceError, error_response},
+    http::{CallError, ChatWire, Gap, HttpHistory, Refusal, Splice, error_response},
     limits::Limits,
     policy::OnOpenTurn,
     store::{Recorded, Seq},
@@ -43,7 +43,7 @@ fn recorded() -> Recorded {
 }
 
 /// Returns the error for a gap that the body does not have.
-fn outside() -> SpliceError {
+fn outside() -> CallError {
     let gap = Gap { range: 0..9, before: "", after: "", empty: None };
     Splice::new(Bytes::from("{}"), gap).unwrap_err()
 }
@@ -61,7 +61,7 @@ fn cases() -> Vec<(u16, &'static str, BoxError)> {
         (400, "body", CallError::StreamedBody.into()),
         (413, "body_too_large", CallError::TooLarge { limit: 7 }.into()),
         (400, "body", CallError::Read(SECRET.into()).into()),
-        (500, "wire", CallError::Splice(outside()).into()),
+        (500, "wire", outside().into()),
         (415, "content_encoding", CallError::Encoded { coding: "gzip" }.into()),
         (400, "input", HistoryError::Input(InputError::Empty).into()),
         (409, "already_recorded", HistoryError::AlreadyRecorded(recorded()).into()),

@@ -14,6 +14,7 @@ mod mock_messages;
 mod parts;
 mod passing;
 mod providers;
+mod readers;
 mod repair;
 mod requests;
 mod responses;

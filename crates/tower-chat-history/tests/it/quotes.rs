@@ -47,8 +47,8 @@ async fn a_store_that_cannot_be_reached_ends_the_run_where_it_continues() {
     store.pass(Op::Prune, 1);
     store.fail(Op::Prune, 1, Fault::Unavailable);
     let error = erase_quotes(&store, &Prefix::all(), None, 100).await.unwrap_err();
-    assert_eq!((error.run.examined, error.run.changed, error.run.failed), (1, 1, 0));
-    let run = erase_quotes(&store, &Prefix::all(), error.run.next.as_ref(), 100).await.unwrap();
+    assert_eq!((error.done.examined, error.done.changed, error.done.failed), (1, 1, 0));
+    let run = erase_quotes(&store, &Prefix::all(), error.done.next.as_ref(), 100).await.unwrap();
     assert_eq!((run.examined, run.changed), (2, 2));
     for name in NAMES {
         assert!(!has_quote(&store, name).await, "{name}");

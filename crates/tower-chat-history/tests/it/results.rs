@@ -195,7 +195,7 @@ async fn a_question_supersedes_only_the_calls_that_are_open() {
         Engine::with_options(memory, HistoryOptions::new().policies(Policies::new().on_open_turn(OnOpenTurn::Reject)));
     assert_eq!(refused(&reject, [Message::user("u1")]).await, InputError::TurnOpen { calls: 1 });
     let turn = begin(&engine, [Message::user("u1")]).await;
-    assert_eq!(texts(turn.context()), ["u0", "", "rx", "[no result: this call was abandoned]", "u1"]);
+    assert_eq!(texts(turn.context()), ["u0", "", "rx", "[no result: this call was abandoned]", "[no reply]", "u1"]);
     let report = turn.commit(Reply::new(Message::assistant("a1"))).await.unwrap();
     assert_eq!(report.superseded_calls, 1);
     assert_eq!(unexpected(store(&engine, &["y"]).await.unwrap_err()), not_open(0, "y"), "the call was superseded");
@@ -207,7 +207,7 @@ async fn a_question_sees_all_stored_results() {
     reply_with_calls(&engine, &["x"]).await;
     store(&engine, &["x"]).await.unwrap();
     let turn = begin(&engine, [Message::user("u1")]).await;
-    assert_eq!(texts(turn.context()), ["u0", "", "rx", "u1"]);
+    assert_eq!(texts(turn.context()), ["u0", "", "rx", "[no reply]", "u1"]);
     assert_eq!(turn.commit(Reply::new(Message::assistant("a1"))).await.unwrap().superseded_calls, 0);
 }
 

@@ -37,7 +37,7 @@ impl Caller {
 
 fn calls(id: &str) -> String {
     format!(
-        r#"{{"role":"assistant","tool_calls":[{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{"}}}}]}}"#
+        r#"{{"role":"assistant","tool_calls":[{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}]}}"#
     )
 }
 

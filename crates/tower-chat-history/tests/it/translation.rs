@@ -147,11 +147,11 @@ async fn results_for_calls_of_another_dialect_are_refused_and_a_question_abandon
 
     let (prompt, report) = turn(&engine, &AnthropicMessages, "two").await;
     assert!(prompt[2].contains(r#""content":"1""#), "{prompt:?}");
-    assert_eq!((report.superseded_calls, prompt.len()), (0, 4));
+    assert_eq!((report.superseded_calls, prompt.len()), (0, 5));
     talk(&engine, Message::user("u"), call()).await;
     let (prompt, report) = turn(&engine, &OpenAiResponses, "three").await;
     assert_eq!(report.superseded_calls, 1);
-    assert!(prompt[prompt.len() - 2].contains("this call was abandoned"), "{prompt:?}");
+    assert!(prompt[prompt.len() - 3].contains("this call was abandoned"), "{prompt:?}");
 }
 
 #[tokio::test]
@@ -291,7 +291,14 @@ async fn an_exchange_that_says_nothing_in_the_other_dialect_is_left_out() {
     let thinking = r#"{"role":"assistant","content":[{"type":"redacted_thinking","data":"d"}]}"#;
     talk(&engine, question, Message::in_dialect(&AnthropicMessages, thinking).unwrap()).await;
     let (prompt, report) = turn(&engine, &ChatCompletions, "two").await;
-    assert_eq!(prompt, [r#"{"role":"user","content":"u"}"#, r#"{"role":"user","content":"two"}"#]);
+    assert_eq!(
+        prompt,
+        [
+            r#"{"role":"user","content":"u"}"#,
+            r#"{"role":"assistant","content":"[no reply]"}"#,
+            r#"{"role":"user","content":"two"}"#
+        ]
+    );
     assert_eq!(report.translation.unwrap().left_out.reasoning, 1);
     let log = store.conversation(&id()).exchanges().await.unwrap();
     let first: &Exchange = &log[0].exchange;

@@ -1,6 +1,6 @@
 //! Small talk recalls nothing, questions do.
 
-use tower_chat_history::recall::{Analyzer, Decision, Gate, Language, LogTerms, Query, Search};
+use tower_chat_history::recall::{Analyzer, Decision, Gate, Language, LogTerms, Search};
 use tower_chat_history_core::{Message, Recorded, Seq};
 
 /// 180 phrases. The list of the gate was extended after the first 40 were tried, and not after the others. The last 100
@@ -26,7 +26,7 @@ fn log() -> Vec<Recorded> {
 fn outcome(log: &[Recorded], analyzer: &Analyzer, text: &str) -> Decision {
     let within = Seq::FIRST..Seq::new(log.len() as u64);
     let search = Search::new(within, Gate::new(analyzer));
-    search.run(&LogTerms::of(analyzer, log), &Query::new(analyzer, text)).gate
+    search.run(&LogTerms::of(analyzer, log), text).gate
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn the_need_can_be_set() {
     let within = Seq::FIRST..Seq::new(log.len() as u64);
     let open = |gate: Gate, text: &str| {
         let search = Search::new(within.clone(), gate);
-        search.run(&LogTerms::of(&analyzer, &log), &Query::new(&analyzer, text)).gate.open
+        search.run(&LogTerms::of(&analyzer, &log), text).gate.open
     };
     assert!(open(Gate::new(&analyzer).need(1.0), "good coffee with milk"));
     assert!(!open(Gate::new(&analyzer).need(50.0), "good coffee with milk"));

@@ -1,7 +1,7 @@
 //! Messages that were removed from a log are never shown, whatever is in memory. Others are found as in a fresh log.
 
 use proptest::prelude::*;
-use tower_chat_history::recall::{Analyzer, Ask, Findings, Gate, LogSearch, LogTerms, Query, Search, SearchAnswer};
+use tower_chat_history::recall::{Analyzer, Ask, Findings, Gate, LogSearch, LogTerms, Search, SearchAnswer};
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{
     Derived, HistoryStore, HistoryStoreExt, Message, Prune, PruneTo, Revision, Seq, Truncate,
@@ -24,7 +24,7 @@ async fn check(chat: &Chat, log: &LogSearch, query: &str, before: Seq) -> Result
     let within = Seq::new(first.get() + unsearched)..before.min(exchanges[exchanges.len() - 1].seq.next());
     let analyzer = Analyzer::default();
     let search = Search::new(within.clone(), Gate::new(&analyzer));
-    let ranking = search.run(&LogTerms::of(&analyzer, &exchanges), &Query::new(&analyzer, query));
+    let ranking = search.run(&LogTerms::of(&analyzer, &exchanges), query);
     prop_assert_eq!((documents, gate), (ranking.documents, ranking.gate));
     prop_assert_eq!(best, ranking.hits.first().map_or(0.0, |hit| hit.score));
     prop_assert!(cost <= 900);

@@ -1,7 +1,7 @@
 //! The messages that are found by words, and their order.
 
 use proptest::prelude::*;
-use tower_chat_history::recall::{Analyzer, Gate, Language, LogTerms, Query, Ranking, Search};
+use tower_chat_history::recall::{Analyzer, Gate, Language, LogTerms, Ranking, Search};
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{Message, Recorded, Seq};
 
@@ -10,7 +10,7 @@ use crate::logs::{log, repeated, words};
 fn search(log: &[Recorded], query: &str, within: (u64, u64)) -> Ranking {
     let analyzer = Analyzer::new([Language::English, Language::German]);
     let within = Seq::new(within.0)..Seq::new(within.1);
-    Search::new(within, Gate::new(&analyzer)).run(&LogTerms::of(&analyzer, log), &Query::new(&analyzer, query))
+    Search::new(within, Gate::new(&analyzer)).run(&LogTerms::of(&analyzer, log), query)
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use serde_json::json;
-use tower_chat_history::recall::{Analyzer, Gate, LogTerms, Query, Ranking, Search, Selector, cited, is_recallable};
+use tower_chat_history::recall::{Analyzer, Gate, LogTerms, Ranking, Search, Selector, cited, is_recallable};
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_core::{Citation, Message, Recorded, Role, Seq};
 
@@ -13,7 +13,7 @@ use crate::logs::{log, of, words};
 fn rank(log: &[Recorded], query: &str, before: u64) -> Ranking {
     let analyzer = Analyzer::default();
     let search = Search::new(Seq::FIRST..Seq::new(before), Gate::always_open());
-    search.run(&LogTerms::of(&analyzer, log), &Query::new(&analyzer, query))
+    search.run(&LogTerms::of(&analyzer, log), query)
 }
 
 fn cost(recorded: &Recorded, message: u32) -> u64 {
@@ -89,7 +89,7 @@ fn a_shut_gate_selects_nothing() {
     let log = Recorded::log((0..60).map(|n| Message::user(format!("dog {n}"))).collect());
     let within = Seq::FIRST..Seq::new(1);
     let search = Search::new(within.clone(), Gate::new(&analyzer));
-    let ranking = search.run(&LogTerms::of(&analyzer, &log), &Query::new(&analyzer, "nice dog"));
+    let ranking = search.run(&LogTerms::of(&analyzer, &log), "nice dog");
     assert!(!ranking.hits.is_empty() && !ranking.gate.open);
     let selector = Selector::new(within, 1000);
     assert_eq!((selector.select(&ranking, &log, cost), selector.needed(&ranking)), (vec![], vec![]));

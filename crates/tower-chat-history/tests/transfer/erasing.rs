@@ -36,8 +36,8 @@ async fn an_interrupted_erasure_says_what_was_removed_and_continues_when_repeate
         if calls == 2 { Err(StoreError::unavailable("the network is down")) } else { Ok(()) }
     });
     let error = store.erase_all(&Prefix::all()).await.unwrap_err();
-    assert_eq!(error.receipt.removed.total().conversations, 200);
-    assert!(!error.receipt.is_complete() && error.receipt.remaining.is_none());
+    assert_eq!(error.done.removed.total().conversations, 200);
+    assert!(!error.done.is_complete() && error.done.remaining.is_none());
     assert!(error.to_string().contains("after 200 conversations: the store is not available"), "{error}");
     store.before_each(|_, _| Ok(()));
     let receipt = store.erase_all(&Prefix::all()).await.unwrap();

@@ -68,9 +68,9 @@ async fn a_run_that_failed_continues_where_it_stopped() {
     });
     let expiry = Expiry::new().under(Prefix::all(), ExpiryRule::Idle(Duration::ZERO));
     let error = expiry.run_once(&store, at(5_000), None, 100).await.unwrap_err();
-    assert_eq!((error.run.examined, error.run.removed.total().conversations), (1, 1));
+    assert_eq!((error.done.examined, error.done.removed.total().conversations), (1, 1));
     store.before_each(|_, _| Ok(()));
-    let run = expiry.run_once(&store, at(5_000), error.run.next.as_ref(), 100).await.unwrap();
+    let run = expiry.run_once(&store, at(5_000), error.done.next.as_ref(), 100).await.unwrap();
     assert_eq!((run.examined, run.next, ids(&store).len()), (2, None, 0));
 }
 

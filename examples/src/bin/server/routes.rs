@@ -23,7 +23,7 @@ use tower_chat_history::{
     BoxError, ConversationId, ExchangeId, HistoryError, HistoryStore, HistoryStoreExt as _, InConversation, Message,
     ReportHandle, StoreError,
     report::TurnOutcome,
-    store::{ConversationIdError, ExchangeIdError},
+    store::{ConversationIdError, InvalidValue},
 };
 
 use crate::stack::Chat;
@@ -170,8 +170,8 @@ impl From<ConversationIdError> for Failure {
     }
 }
 
-impl From<ExchangeIdError> for Failure {
-    fn from(error: ExchangeIdError) -> Self {
+impl From<InvalidValue> for Failure {
+    fn from(error: InvalidValue) -> Self {
         Self::bad_request(error.to_string())
     }
 }

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use tower_chat_history::{
     ConversationId, ExchangeId,
-    store::{ConversationIdError, ExchangeIdError, Prefix},
+    store::{ConversationIdError, InvalidValue, Prefix},
 };
 
 /// The number of a conversation.
@@ -36,7 +36,7 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    pub(crate) fn exchange_id(self) -> Result<ExchangeId, ExchangeIdError> {
+    pub(crate) fn exchange_id(self) -> Result<ExchangeId, InvalidValue> {
         ExchangeId::new(self.to_string())
     }
 

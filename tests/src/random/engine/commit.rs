@@ -21,6 +21,7 @@ use super::{
     prefix::{self, Sent},
     turns::{Expected, PlannedCall},
 };
+use crate::{UNDERSTOOD, short};
 
 impl Case {
     pub(super) async fn commit(&mut self, talk: usize, begun: Slow, sequential: Option<Positions>) -> Checked {
@@ -113,7 +114,10 @@ impl Case {
         recall.check(report, recalled.as_ref(), log)?;
         if let Some(recalled) = &recalled {
             self.figures.count("turns with recalled messages");
-            let is_sent = window.last() == Some(&recalled.message);
+            let is_sent = match window {
+                [.., shown, reply] => *shown == recalled.message && short(reply) == UNDERSTOOD,
+                _ => false,
+            };
             holds(is_sent, "recalled messages are stored as they were sent", || format!("{recalled:?}"))?;
         }
         Ok(recalled)

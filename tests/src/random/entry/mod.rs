@@ -147,7 +147,7 @@ fn read(json: &str) -> Checked {
 fn delimiters(texts: &mut Texts) -> Checked {
     for _ in 0..10 {
         let text = texts.closing();
-        let message = SummaryFormat::new().message(&text);
+        let message = SummaryFormat::default().message(&text);
         let seen = texts::as_seen(&message.text());
         let closed = seen.matches("</conversation_summary").count();
         holds(closed == 1, "a summary cannot close its delimiter", || format!("{text:?} gives {closed} ends"))?;

@@ -89,6 +89,8 @@ impl Case {
         let text = match self.rng.below(6) {
             0 => r"\u0000 \ud800 \u00e4".to_owned(),
             1 => "x".repeat(self.rng.index(300)),
+            // From 1 KiB on, it is media.
+            2 => "iVBO".repeat(self.rng.index(1_000)),
             _ => format!("m{}.{number}", self.made),
         };
         let role = *self.rng.pick(&["user", "assistant", "tool"]);
@@ -263,7 +265,10 @@ impl Case {
     async fn load(&mut self) -> Checked {
         let limit = match self.rng.below(3) {
             0 => LoadLimit::default(),
-            _ => LoadLimit::new(1 + self.rng.index(8), 1 + self.rng.index(2_000)).unwrap(),
+            _ => {
+                let limit = LoadLimit::new(1 + self.rng.index(8), 1 + self.rng.index(2_000)).unwrap();
+                limit.with_media_bytes(self.rng.index(20_000))
+            }
         };
         let mut load = Load::new().profile(self.profile()).limit(limit);
         if !self.known.is_empty() && self.rng.once_in(3) {

@@ -122,19 +122,23 @@ impl Life {
         let from = seq.next().get();
         let added = || (from..self.next()).filter_map(|seq| self.at(seq));
         let messages = added().map(Exchange::counted_messages).sum::<usize>();
-        let bytes = added().map(Exchange::bytes).sum::<usize>();
-        let fits = messages <= load.limit.messages() && bytes <= load.limit.bytes();
+        let media = added().map(Exchange::media_bytes).sum::<usize>();
+        let text = added().map(Exchange::bytes).sum::<usize>() - media;
+        let fits = messages <= load.limit.messages() && text <= load.limit.bytes() && media <= load.limit.media_bytes();
         (fits && self.at(seq.get())?.id == *newest).then_some(from)
     }
 
     /// Returns where the newest turns begin that fit a limit. An exchange counts as at least one message.
     fn limited(&self, start: u64, limit: LoadLimit) -> (u64, bool) {
-        let (mut from, mut messages, mut bytes) = (None, 0, 0);
+        let (mut from, mut messages, mut text, mut media) = (None, 0, 0, 0);
         for seq in (start..self.next()).rev() {
             let Some(exchange) = self.at(seq) else { break };
             messages += exchange.messages.len().max(1);
-            bytes += exchange.messages.iter().map(tower_chat_history::Message::bytes).sum::<usize>();
-            let over = messages > limit.messages() || bytes > limit.bytes();
+            for message in &exchange.messages {
+                media += message.media_bytes();
+                text += message.bytes() - message.media_bytes();
+            }
+            let over = messages > limit.messages() || text > limit.bytes() || media > limit.media_bytes();
             if let (true, Some(from)) = (over, from) {
                 return (from, true);
             }

@@ -110,6 +110,8 @@ pub(crate) fn prefixes_are_kept<'a>(calls: impl IntoIterator<Item = (&'a Made, O
         let prefix = made.received.prefix(made.spec.input.len());
         if let Some(mut before) = seen.insert((made.integration, made.profile, head, compacted), prefix.clone()) {
             if !prefix.starts_with(&before) {
+                // A constant reply directly before the input belongs to the question.
+                before.pop_if(|json| json.contains("[no reply]"));
                 while before.last().is_some_and(|json| Message::from_json(json.as_str()).unwrap().is_tool_result()) {
                     before.pop();
                 }

@@ -192,7 +192,7 @@ async fn a_first_report_and_a_failed_call_make_no_prompt_larger() {
 
 #[tokio::test]
 async fn an_exact_counter_is_never_lowered() {
-    let counter = tower_chat_history::tokens::PerText::named("exact", |text: &str| text.len() / 4);
+    let counter = tower_chat_history::tokens::per_text("exact", |text: &str| text.len() / 4);
     let budget = ContextBudget::tokens(CONTEXT).reply_reserve(RESERVE);
     let context = tower_chat_history::ContextOptions::new().budget(budget).token_counter(counter);
     let store = MemoryStore::new();

@@ -4,7 +4,7 @@ use tower_chat_history::{
     ContextBudget, ContextOptions, ConversationId, Engine, HistoryError, HistoryOptions, MemoryStore, Message, Reply,
     TurnInput, TurnReport,
     budget::{ModelLimits, Watermarks, WindowSource},
-    tokens::PerText,
+    tokens::per_text,
 };
 
 async fn call(options: HistoryOptions, model: Option<&str>, text: &str) -> Result<TurnReport, HistoryError> {
@@ -48,7 +48,7 @@ async fn unknown_models_get_the_limit_of_unknown_models() {
 
 #[tokio::test]
 async fn a_tokenizer_from_a_closure_counts_for_the_budget() {
-    let counter = PerText::named("words", |text: &str| text.split_whitespace().count());
+    let counter = per_text("words", |text: &str| text.split_whitespace().count());
     let options = HistoryOptions::new()
         .context(ContextOptions::new().token_counter(counter).budget(ContextBudget::tokens(100).reply_reserve(10)));
     let report = call(options.clone(), None, "one two three").await.unwrap();

@@ -1,7 +1,7 @@
 //! Logs: broken, damaged, too long.
 
 use rusqlite::Connection;
-use tests::{ABANDONED, BOTH_KINDS, Chat, Storage, exchanges, history_error, log, over_every_store, prompts};
+use tests::{ABANDONED, BOTH_KINDS, Chat, NO_REPLY, Storage, exchanges, history_error, log, over_every_store, prompts};
 use tower_chat_history::{
     ContextOptions, HistoryError, HistoryOptions, HistoryStore as _, HistoryStoreExt as _, Message, StoreError,
     store::{Load, LoadLimit, Loaded, Seq},
@@ -41,8 +41,8 @@ async fn a_broken_log_is_repaired_in_the_prompt(storage: Storage) {
         assert_eq!(chat.ask(kind, &id, "u2").await.unwrap(), "a2");
 
         let abandoned = format!("tool x: {ABANDONED}");
-        let sent =
-            ["user: u0", "assistant calls x,y: ", "tool y: ry", &abandoned, "user: u1", "assistant: a1", "user: u2"];
+        let mut sent = vec!["user: u0", "assistant calls x,y: ", "tool y: ry", &abandoned, NO_REPLY];
+        sent.extend(["user: u1", "assistant: a1", "user: u2"]);
         assert_eq!(prompts(&chat.llm), [sent]);
         let messages = storage.store.conversation(&id).messages().await.unwrap();
         assert_eq!(messages[..broken.len()], broken, "byte for byte");

@@ -3,7 +3,8 @@
 use async_openai::error::OpenAIError;
 use futures_util::StreamExt as _;
 use tests::{
-    BOTH_KINDS, CallKind, Chat, Storage, TypedRequest, exchanges, log, over_every_store, prompts, request, user_call,
+    BOTH_KINDS, CallKind, Chat, NO_REPLY, Storage, TypedRequest, exchanges, log, over_every_store, prompts, request,
+    user_call,
 };
 use tower_chat_history::{
     InConversation, Message,
@@ -39,7 +40,7 @@ async fn an_empty_reply(storage: Storage) {
         let (chat, id) = (Chat::new(&storage, [Reply::empty(), Reply::text("a1")]), storage.conversation());
         assert_eq!(chat.ask(kind, &id, "u0").await.unwrap(), "");
         chat.ask(kind, &id, "u1").await.unwrap();
-        assert_eq!(prompts(&chat.llm)[1], ["user: u0", "user: u1"]);
+        assert_eq!(prompts(&chat.llm)[1], ["user: u0", NO_REPLY, "user: u1"]);
         assert_eq!(log(&storage.store, &id).await, ["user: u0", "assistant: ", "user: u1", "assistant: a1"]);
         let stored = exchanges(&storage.store, &id).await;
         assert_eq!(stored[0].exchange.finish_reason.as_deref(), Some("stop"));

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use tests::{
-    ABANDONED, BOTH_KINDS, Chat, Storage, history_error, input_error, log, over_every_store, prompts, request,
-    user_call,
+    ABANDONED, BOTH_KINDS, Chat, NO_REPLY, Storage, history_error, input_error, log, over_every_store, prompts,
+    request, user_call,
 };
 use tower_chat_history::{
     ConversationId, ExchangeId, HistoryError, HistoryOptions, HistoryStoreExt as _, InConversation, Message, Policies,
@@ -99,7 +99,7 @@ async fn a_new_question_supersedes_open_calls(storage: Storage) {
         chat.ask(kind, &id, "u0").await.unwrap();
         assert_eq!(chat.ask(kind, &id, "u1").await.unwrap(), "a");
         let abandoned = format!("tool x: {ABANDONED}");
-        assert_eq!(prompts(&chat.llm)[1], ["user: u0", "assistant calls x: ", &abandoned, "user: u1"]);
+        assert_eq!(prompts(&chat.llm)[1], ["user: u0", "assistant calls x: ", &abandoned, NO_REPLY, "user: u1"]);
         let stored = ["user: u0", "assistant calls x: ", "user: u1", "assistant: a"];
         assert_eq!(log(&storage.store, &id).await, stored, "the log has the real messages only");
     }

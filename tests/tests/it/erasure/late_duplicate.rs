@@ -8,6 +8,7 @@ use tests::{Storage, over_every_store};
 use tower_chat_history::{
     BoxError, ContextBudget, ConversationId, Engine, ExchangeId, HistoryOptions, HistoryStore as _,
     HistoryStoreExt as _, Message, Reply, Turn, TurnInput,
+    refusal::Remedy,
     store::{Derived, EraseExt as _, Load, Loaded, Prefix, PruneTo, Role, Seq},
     summary::{Summaries, SummarizeWhen, Summarizer, SummaryRequest, SummaryResponse},
 };
@@ -122,7 +123,7 @@ async fn its_repair_is_not_stored_in_the_new_log(storage: Storage) {
         let answer = || vec![Message::compose(&SigningDialect, &Role::Assistant, "a").unwrap()];
 
         let mut late = begin(&engine, &id, REPEATED, question()).await;
-        assert!(late.repair("400").await, "the prompt has reasoning");
+        assert!(late.remedy(&Remedy::WithoutEncrypted, "400").await, "the prompt has reasoning");
         end.of(&storage, &id).await;
         for exchange in [REPEATED, "four", "five", "six"] {
             ask(&replica, &id, exchange, question(), answer()).await;

@@ -17,7 +17,7 @@ use tower_chat_history::{
 use tower_chat_history_conformance::shorthand::cases;
 
 use self::{
-    generate::{Answer, Body, Logged, any_answer, any_body, any_log},
+    generate::{Answer, Body, Logged, any_answer, any_body, any_log, sent},
     server::{answer_one, listen},
 };
 use super::HttpClient;
@@ -44,7 +44,7 @@ async fn check_calls(mut log: Vec<Logged>, calls: Vec<Call>) {
             response.into_body().collect().await.unwrap()
         };
         let (received, read) = tokio::join!(answer_one(&listener, &answer.kind, &answer.pieces), call);
-        let window: Vec<&str> = log.iter().map(|logged| logged.json.as_str()).collect();
+        let window: Vec<&str> = log.iter().map(|logged| logged.sent.as_str()).collect();
         assert_eq!(received.body, body.sent(&resent, &window));
         assert!(received.headers.iter().all(|(name, _)| !name.starts_with("x-chat-history")), "{received:?}");
         for expected in [("x-other", "kept"), ("accept-encoding", "identity")] {
@@ -54,7 +54,11 @@ async fn check_calls(mut log: Vec<Logged>, calls: Vec<Call>) {
         assert!(read.to_bytes() == answer.pieces.concat(), "{answer:?}");
 
         if let Some(reply) = answer.reply {
-            log.extend(body.input.iter().map(|json| Logged { json: json.clone(), resent: json.clone() }));
+            log.extend(body.input.iter().map(|json| Logged {
+                json: json.clone(),
+                sent: sent(json),
+                resent: json.clone(),
+            }));
             log.push(reply);
         }
         let stored = conversation.messages().await.unwrap();

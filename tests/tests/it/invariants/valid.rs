@@ -123,8 +123,17 @@ struct Talk {
     id: ConversationId,
     storage: Arc<Storage>,
     slow: Vec<Slow>,
-    /// The number of input messages of each call, in the order in which the calls reached the model.
-    inputs: Vec<usize>,
+    /// The input of each call, in the order in which the calls reached the model.
+    inputs: Vec<Input>,
+}
+
+/// The input of a call.
+#[derive(Clone, Copy, Debug)]
+struct Input {
+    /// The number of its messages.
+    messages: usize,
+    /// `true` if another call was waiting for its reply.
+    is_concurrent: bool,
 }
 
 impl Talk {
@@ -136,7 +145,7 @@ impl Talk {
     }
 
     fn call(&mut self, input: Vec<Message>) -> tests::TypedCall {
-        self.inputs.push(input.len());
+        self.inputs.push(Input { messages: input.len(), is_concurrent: !self.slow.is_empty() });
         InConversation::new(self.id.clone(), request([Message::system("S")].into_iter().chain(input)))
     }
 
@@ -184,14 +193,25 @@ impl Talk {
 }
 
 /// Returns the messages of each prompt before its input.
-fn before_the_input(llm: &MockLlm, inputs: &[usize]) -> Vec<Vec<Value>> {
+fn before_the_input(llm: &MockLlm, inputs: &[Input]) -> Vec<Vec<Value>> {
     let prompts = llm.prompts_json();
     assert_eq!(prompts.len(), inputs.len(), "each call reached the model once");
     let before = prompts.iter().zip(inputs).map(|(prompt, input)| {
         let prompt = prompt.as_array().unwrap();
-        prompt[..prompt.len() - input].to_vec()
+        prompt[..prompt.len() - input.messages].to_vec()
     });
     before.collect()
+}
+
+/// Returns the part of a prompt with which the next one must begin.
+///
+/// A constant reply before the input's question belongs to the question: what another call stores in the meantime
+/// stands before both.
+fn kept(before: &[Value], input: Input) -> &[Value] {
+    match before {
+        [rest @ .., last] if input.is_concurrent && last["content"] == "[no reply]" => rest,
+        _ => before,
+    }
 }
 
 /// Runs a conversation after this log. Each prompt must be valid, and begin with the prompt before it.
@@ -211,8 +231,9 @@ async fn converse(storage: &Arc<Storage>, log: Vec<Message>, steps: Vec<(Step, C
         assert_eq!(check_chat_rules(&prompt), Ok(()));
     }
     let prefixes = before_the_input(&talk.chat.llm, &talk.inputs);
-    for pair in prefixes.windows(2) {
-        assert_eq!(pair[1].get(..pair[0].len()), Some(&*pair[0]), "the cached prefix is broken");
+    for (pair, input) in prefixes.windows(2).zip(&talk.inputs) {
+        let kept = kept(&pair[0], *input);
+        assert_eq!(pair[1].get(..kept.len()), Some(kept), "the cached prefix is broken");
     }
     // A run with many cases would fill the store.
     storage.store.delete(&talk.id).await.unwrap();

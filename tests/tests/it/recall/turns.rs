@@ -1,7 +1,7 @@
 //! Recalled messages in every store, through the typed integration.
 
 use async_trait::async_trait;
-use tests::{BOTH_KINDS, Chat, Storage, exchanges, over_every_store, prompts, short, user_call};
+use tests::{BOTH_KINDS, Chat, Storage, UNDERSTOOD, exchanges, over_every_store, prompts, short, user_call};
 use tower_chat_history::HistoryStore as _;
 use tower_chat_history::{
     ContextBudget, HistoryOptions, HistoryStoreExt as _,
@@ -67,7 +67,7 @@ async fn recalled_messages_are_sent_before_the_input_and_stored_byte_for_byte(st
             assert_eq!(stored.message.json(), expected.message.json());
             assert_eq!(stored.tokens.map(u64::from), tokens[turn]);
             let prompt = &sent[turn];
-            assert_eq!(prompt[prompt.len() - 2], short(&expected.message));
+            assert_eq!(prompt[prompt.len() - 3..prompt.len() - 1], [short(&expected.message), UNDERSTOOD.to_owned()]);
             assert!(prompt[prompt.len() - 1].starts_with(&format!("user: u{turn}")));
             recalled += 1;
         }

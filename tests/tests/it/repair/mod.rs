@@ -18,6 +18,7 @@ use tower_chat_history::{
     adapt::extract::FromExtensions,
     engine::InputMode,
     http::HttpHistory,
+    refusal::Remedy,
     report::{NotStored, TurnOutcome},
     store::{Cut, Cuts, Load, Loaded, Seq},
 };
@@ -101,7 +102,10 @@ async fn an_item_that_the_provider_cannot_read(storage: Storage) {
     one.provider.rotate_key();
     assert_eq!(one.ask().await.0, 200);
     assert_eq!((one.provider.requests().len(), one.provider.refused()), (4, 1));
-    assert!(one.report().repaired && matches!(one.report().outcome, TurnOutcome::Stored { .. }));
+    assert!(
+        one.report().remedies == [Remedy::WithoutEncrypted]
+            && matches!(one.report().outcome, TurnOutcome::Stored { .. })
+    );
     let stored = cut(&storage.store, &one.id).await.unwrap();
     assert_eq!((stored.window_start, stored.encrypted_from), (Seq::FIRST, Seq::new(2)));
     // Neither replica is refused again, also after a truncation.
@@ -121,7 +125,11 @@ async fn a_second_refusal(storage: Storage) {
     assert!(status == 404 && body.contains("rs_unknown"), "{status} {body}");
     assert_eq!((one.provider.requests().len(), one.provider.refused()), (3, 2));
     let report = one.report();
-    assert!(report.repaired && matches!(report.outcome, TurnOutcome::NotStored(NotStored::CallFailed)), "{report:?}");
+    assert!(
+        report.remedies == [Remedy::WithoutEncrypted]
+            && matches!(report.outcome, TurnOutcome::NotStored(NotStored::CallFailed)),
+        "{report:?}"
+    );
     let log = storage.store.conversation(&one.id).exchanges().await.unwrap();
     assert_eq!((log.len(), cut(&storage.store, &one.id).await), (1, None));
 }

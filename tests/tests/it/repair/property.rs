@@ -9,7 +9,9 @@ use proptest::{
 };
 use serde_json::Value;
 use tests::FullStore;
-use tower_chat_history::{ConversationId, HistoryError, HistoryStoreExt as _, MemoryStore, store::Seq};
+use tower_chat_history::{
+    ConversationId, HistoryError, HistoryStoreExt as _, MemoryStore, refusal::Remedy, store::Seq,
+};
 use tower_chat_history_conformance::shorthand::cases;
 use tower_chat_history_sqlite::SqliteStore;
 use tower_chat_history_test::responses::{CallType, Say};
@@ -141,7 +143,7 @@ impl World {
         prop_assert_eq!(status, 200, "{}", body);
         prop_assert_eq!(self.provider.requests().len(), requests + 1 + refused, "at most one more call");
         let report = self.replicas[replica].report();
-        prop_assert_eq!(report.repaired, refused > 0);
+        prop_assert_eq!(report.remedies == [Remedy::WithoutEncrypted], refused > 0);
         self.refusals -= refused;
         self.figures.calls += 1;
         self.figures.repaired += refused;

@@ -147,10 +147,19 @@ impl World {
         }
     }
 
+    /// Returns the form in which a question can be asked. DeepSeek refuses media.
+    const fn form(&self, api: Api, form: Question) -> Question {
+        match (api, form) {
+            (Api::Chat, Question::WithImage | Question::WithFile) if self.setup.deepseek => Question::Text,
+            _ => form,
+        }
+    }
+
     async fn ask(&mut self, api: Api, form: Question, script: &[Said], arrive: usize) -> Checked {
         let text = format!("q{};", number());
         self.said.push(text.clone());
         self.figures.abandoned += u64::from(!self.open.1.is_empty());
+        let form = self.form(api, form);
         self.call(api, api.question(form, &text), script, arrive).await.map(|_| ())
     }
 

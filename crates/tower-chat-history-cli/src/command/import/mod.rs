@@ -13,8 +13,8 @@ use std::{
 use tower_chat_history::transfer::{
     ImportOptions, ImportReport, Importer,
     foreign::{
-        AgentsSqlite, AssistantsThreads, ChatMl, ChatMlText, ForeignConversation, ForeignError, ForeignOptions,
-        LangChainRedis, LangChainSqlite, LangGraphSqlite, ShareGpt, import_foreign,
+        ForeignConversation, ForeignError, ForeignOptions, agents_sqlite, assistants_threads, chat_ml, chat_ml_text,
+        import_foreign, langchain_redis, langchain_sqlite, langgraph_sqlite, share_gpt,
     },
 };
 use tower_chat_history_core::{Erase, Prefix};
@@ -98,7 +98,7 @@ async fn foreign(store: &dyn Erase, format: Format, args: &Import) -> Result<Imp
         Some(url) => {
             // A URL may contain a password, so the error does not show it.
             let dump = dump(&url, &args.keys).map_err(|error| Failure::file("the Redis server", error))?;
-            Box::new(LangChainRedis::new(BufReader::new(dump)))
+            Box::new(langchain_redis(BufReader::new(dump)))
         }
         None if format == Format::LangchainRedis && path.is_some_and(is_like_a_url) => {
             return Err(Failure::file("FILE", io::Error::other("expected the name of a file, or redis://…")));
@@ -120,14 +120,14 @@ async fn foreign(store: &dyn Erase, format: Format, args: &Import) -> Result<Imp
 /// Opens a file of another format.
 fn conversations(format: Format, path: Option<&Path>) -> Result<Conversations, Failure> {
     Ok(match format {
-        Format::LangchainSqlite => database(path, LangChainSqlite::open)?,
-        Format::LanggraphSqlite => database(path, LangGraphSqlite::open)?,
-        Format::AgentsSqlite => database(path, AgentsSqlite::open)?,
-        Format::LangchainRedis => Box::new(LangChainRedis::new(text(path)?)),
-        Format::Assistants => Box::new(AssistantsThreads::new(text(path)?)),
-        Format::ChatMl => Box::new(ChatMl::new(text(path)?)),
-        Format::ChatMlText => Box::new(ChatMlText::new(text(path)?)),
-        Format::Export | Format::ShareGpt => Box::new(ShareGpt::new(text(path)?)),
+        Format::LangchainSqlite => database(path, langchain_sqlite)?,
+        Format::LanggraphSqlite => database(path, langgraph_sqlite)?,
+        Format::AgentsSqlite => database(path, agents_sqlite)?,
+        Format::LangchainRedis => Box::new(langchain_redis(text(path)?)),
+        Format::Assistants => Box::new(assistants_threads(text(path)?)),
+        Format::ChatMl => Box::new(chat_ml(text(path)?)),
+        Format::ChatMlText => Box::new(chat_ml_text(text(path)?)),
+        Format::Export | Format::ShareGpt => Box::new(share_gpt(text(path)?)),
     })
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, de::Error as _};
 
 use super::{Reader, RecordError, VERSION, Version, encoded, none, read};
 use crate::{
-    compaction::{Compaction, CompactionVersion, Cut, Cuts, Positions, Summary},
+    compaction::{Compaction, CompactionVersion, Cut, Cuts, LearnedReaders, Positions, Summary},
     profile::Profile,
     seq::Seq,
     store::Compact,
@@ -33,6 +33,8 @@ pub(super) struct State<V> {
     cut: Positions,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replaced: Option<Positions>,
+    #[serde(default, skip_serializing_if = "LearnedReaders::is_empty")]
+    learned: LearnedReaders,
 }
 
 /// The text of a compaction that was derived from messages. Its version is that of the state.
@@ -52,8 +54,12 @@ impl Cuts {
     /// Never fails for cuts of this crate's own types. It returns a `Result` because serialization is fallible.
     pub fn compact(&self, profile: Profile, replaces: CompactionVersion) -> Result<Compact, RecordError> {
         let replaced = self.replaced.as_deref();
-        let state =
-            encoded(&State { v: VERSION, cut: self.cut.positions, replaced: replaced.map(|cut| cut.positions) })?;
+        let state = encoded(&State {
+            v: VERSION,
+            cut: self.cut.positions,
+            replaced: replaced.map(|cut| cut.positions),
+            learned: self.cut.learned.clone(),
+        })?;
 
         let summaries =
             Summaries { summary: self.cut.summary.as_ref(), replaced: replaced.and_then(|cut| cut.summary.as_ref()) };
@@ -68,7 +74,8 @@ impl Cuts {
 
     /// Reads the cuts that [`compact`](Self::compact) wrote.
     ///
-    /// If their summaries were [erased](crate::Derived::Erase), only [`encrypted_from`](Positions::encrypted_from) is left of them.
+    /// If their summaries were [erased](crate::Derived::Erase), only [`encrypted_from`](Positions::encrypted_from) and
+    /// what was learned about readers is left of them.
     ///
     /// # Errors
     ///
@@ -76,20 +83,18 @@ impl Cuts {
     pub fn read(compaction: &Compaction) -> Result<Self, RecordError> {
         let state = str::from_utf8(&compaction.state)
             .map_err(|error| RecordError::malformed(serde_json::Error::custom(error)))?;
-        let State { cut, replaced, .. } = read(state, STATES)?;
+        let State { cut, replaced, learned, .. } = read(state, STATES)?;
 
         let Some(derived) = &compaction.derived else {
             let has_summary = [Some(cut), replaced].into_iter().flatten().any(|at| at.covers_to > Seq::FIRST);
-            return Ok(if has_summary {
-                Self::new(Cut::without_encrypted(cut.encrypted_from))
-            } else {
-                Self::new(Cut::at(cut)).replacing(replaced.map(Cut::at))
-            });
+            let left = if has_summary { Cut::without_encrypted(cut.encrypted_from) } else { Cut::at(cut) };
+            let replaced = replaced.filter(|_| !has_summary).map(Cut::at);
+            return Ok(Self::new(Cut { learned, ..left }).replacing(replaced));
         };
 
         let summaries: Summaries<Summary> = serde_json::from_slice(derived).map_err(RecordError::malformed)?;
-        let cut = Cut { positions: cut, summary: summaries.summary };
-        let replaced = replaced.map(|positions| Cut { positions, summary: summaries.replaced });
+        let cut = Cut { positions: cut, summary: summaries.summary, learned };
+        let replaced = replaced.map(|positions| Cut { positions, summary: summaries.replaced, ..Cut::default() });
         complete(Self::new(cut).replacing(replaced)).map_err(RecordError::malformed)
     }
 

@@ -27,9 +27,9 @@ struct Stored<V, T>(
     String,
     /// The positions of the cut.
     Positions,
-    /// Provider, model, route and account, without the absent ones at the end.
+    /// Provider, model, route, account and host, without the absent ones at the end.
     #[serde(default = "AtMost::default", skip_serializing_if = "AtMost::is_empty")]
-    AtMost<Option<T>, 4>,
+    AtMost<Option<T>, 5>,
 );
 
 impl Provenance {
@@ -43,7 +43,7 @@ impl Provenance {
         digests.extend(self.reader.into_iter().flat_map(Digest::bytes));
 
         let Origin { provider, route, account, model } = &self.origin;
-        let mut names: Vec<_> = [provider, model, route, account].map(Option::as_deref).into();
+        let mut names: Vec<_> = [provider, model, route, account, &self.host].map(Option::as_deref).into();
         while names.pop_if(|name| name.is_none()).is_some() {}
 
         encoded(&Stored(
@@ -84,8 +84,9 @@ fn of_any_form(record: &str) -> Result<(Version, Provenance), serde_json::Error>
     let mut names = names.into_iter();
     let mut name = || names.next().flatten();
     let origin = Origin { provider: name(), model: name(), route: name(), account: name() };
+    let host = name();
 
-    Ok((version, Provenance { renderer, made_at, cut, digests, reader, tokens, origin }))
+    Ok((version, Provenance { renderer, made_at, cut, digests, reader, tokens, origin, host }))
 }
 
 fn digests_and_reader(text: &str) -> Option<(PromptDigests, Option<Digest>)> {
@@ -121,8 +122,9 @@ impl<'a> Places<'a> {
         let cut = self.positions()?;
 
         let mut origin = Origin::unknown();
+        let mut host = None;
         if self.skip(",[").is_some() {
-            self.names(&mut origin)?;
+            self.names(&mut origin, &mut host)?;
         }
         self.skip("]")?;
         self.0.is_empty().then_some(Provenance {
@@ -133,6 +135,7 @@ impl<'a> Places<'a> {
             reader,
             tokens,
             origin,
+            host,
         })
     }
 
@@ -154,8 +157,8 @@ impl<'a> Places<'a> {
     }
 
     /// Reads the names to the end of their list.
-    fn names(&mut self, origin: &mut Origin) -> Option<()> {
-        for name in [&mut origin.provider, &mut origin.model, &mut origin.route, &mut origin.account] {
+    fn names(&mut self, origin: &mut Origin, host: &mut Option<String>) -> Option<()> {
+        for name in [&mut origin.provider, &mut origin.model, &mut origin.route, &mut origin.account, host] {
             if self.skip("null").is_none() {
                 *name = Some(self.text()?.to_owned());
             }
@@ -228,6 +231,7 @@ mod tests {
         for record in [
             USUAL,
             r#"[1,1,null,null,"cchrlGix8HfvJ0wiJTyNGQ",[2,2,0,2],[null,"m"]]"#,
+            r#"[1,1,null,null,"cchrlGix8HfvJ0wiJTyNGQ",[2,2,0,2],[null,"m",null,null,"api.test"]]"#,
             r#"[1,0,null,null,"AAAAAAAAAAAAAAAAAAAAAA",[]]"#,
         ] {
             let read = usual(record).unwrap();

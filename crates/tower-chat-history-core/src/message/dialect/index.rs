@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 
+use serde::de::IgnoredAny;
+
 use crate::{
     digest::Digest,
     json,
@@ -35,7 +37,8 @@ pub struct Index {
     pub bound: Bound,
     /// `true` if providers refuse the message because it says nothing: for example a reply without text and calls.
     pub is_blank: bool,
-    /// `true` if [`Dialect::sendable`](super::Dialect::sendable) changes the message.
+    /// `true` if [`Message::sendable`] changes the message: [`Dialect::sendable`](super::Dialect::sendable) does, or it
+    /// has a lone surrogate. A dialect need not look for these.
     pub is_rewritten: bool,
     /// `true` if the message stands for everything before it, such as a compaction that the provider made. A prompt
     /// with such messages begins at the newest one. If it is left out, because it is [bound](Self::bound) to another
@@ -180,6 +183,8 @@ pub(crate) struct ChatFields {
     /// The place of the content, unless it is absent or null.
     pub(crate) content: Option<ContentPlace>,
     pub(crate) has_unknown_fields: bool,
+    /// True if the message, or one of its calls, has fields that the format does not define, or fields without a value.
+    pub(crate) has_fields_of_maker: bool,
     pub(crate) has_refusal_audio_or_function_call: bool,
     /// True for a reply with reasoning or signatures.
     pub(crate) has_reasoning: bool,
@@ -306,6 +311,21 @@ impl ToolCall {
         &self.arguments
     }
 
+    /// Returns the arguments as the JSON of an object, because most servers refuse anything else. An object stays as it
+    /// is written. Arguments that are missing, empty or null become `{}`. Any other text, such as arguments that were
+    /// cut off, becomes `{"INVALID_JSON":"…"}`, so that the model sees its own text. The input of a custom tool is
+    /// free text, and stays.
+    #[must_use]
+    pub fn arguments_object(&self) -> Cow<'_, str> {
+        if self.custom || is_object(&self.arguments) {
+            return Cow::Borrowed(&self.arguments);
+        }
+        Cow::Owned(match self.arguments.trim() {
+            "" | "null" => "{}".to_owned(),
+            text => format!(r#"{{"INVALID_JSON":{}}}"#, json::quoted(text)),
+        })
+    }
+
     /// Returns `true` if this calls a custom tool, whose input is free text, and `false` for a function.
     #[must_use]
     pub const fn is_custom(&self) -> bool {
@@ -315,6 +335,11 @@ impl ToolCall {
     pub(crate) fn memory(&self) -> usize {
         block(size_of::<Self>()) + self.id.memory() + block(self.name().len()) + block(self.arguments().len())
     }
+}
+
+/// Returns `true` if a text is the JSON of an object.
+pub(crate) fn is_object(text: &str) -> bool {
+    text.trim_ascii_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
 impl fmt::Debug for ToolCall {
@@ -391,6 +416,19 @@ pub enum Media {
     Video,
     /// A file or a document.
     File,
+}
+
+impl Media {
+    /// Returns the text that stands in a prompt for a medium that is left out. It needs no escapes in JSON.
+    #[must_use]
+    pub const fn placeholder(self) -> &'static str {
+        match self {
+            Self::Image | Self::ImageLowDetail => "[image left out]",
+            Self::Audio => "[audio left out]",
+            Self::Video => "[video left out]",
+            Self::File => "[document left out]",
+        }
+    }
 }
 
 impl fmt::Debug for Part<'_> {

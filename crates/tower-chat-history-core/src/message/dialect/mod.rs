@@ -29,12 +29,17 @@ pub use self::{
     statement::{Expressed, LeftOut, Source, StatedCall, StatedContent, StatedId, Statement},
 };
 pub(crate) use self::{
-    chat::{plain_index, plain_index_at_start, plain_json, sound_calls, tool_index, tool_json},
+    chat::{may_have_thoughts, plain_index, plain_index_at_start, plain_json, sendable_calls, tool_index, tool_json},
     index::KnownDigest,
     statement::Place,
 };
 use super::{Message, MessageError, Role};
-use crate::{digest::Digest, provenance::Origin};
+use crate::{
+    compat::{Compat, MadeBy},
+    digest::Digest,
+    json::Object,
+    provenance::Origin,
+};
 
 /// The message format of a provider's API.
 ///
@@ -92,6 +97,22 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// returns `true`. Returns `None` if there are none. A result without text, such as an image, may stay as it is, or
     /// get a smaller one.
     fn cleared(&self, message: &Message, clears: &dyn Fn(&CallId) -> bool, placeholder: &str) -> Option<String>;
+
+    /// Returns the JSON of the message with a constant text in place of the media for which `leaves_out` returns
+    /// `true`, or `None` if there are none. Everything else stays as it is written.
+    ///
+    /// `leaves_out` is called once for each medium that can be left out, in order. It gets the data of the medium, if
+    /// the message has them.
+    ///
+    /// The default returns `None` and calls nothing.
+    fn without_media(
+        &self,
+        message: &Message,
+        leaves_out: &mut dyn FnMut(Media, Option<&str>) -> bool,
+    ) -> Option<String> {
+        let _ = (message, leaves_out);
+        None
+    }
 
     /// Returns the JSON of the message with only the results of these calls, or `None` if nothing is left. `kept` is
     /// empty or a part of the calls that the message [answers](Index::answers), in the same order. Of several results of
@@ -151,12 +172,35 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         self.unbound(message)
     }
 
+    /// Returns the JSON of the message without the reasoning that is [bound](Index::bound) to nothing, or `None` if it
+    /// has none. A message of which nothing else is left says that there is no reply. The result has no such reasoning
+    /// any more.
+    ///
+    /// A message with anything that is bound is left as it is. The default returns `None`.
+    fn without_reasoning(&self, message: &Message) -> Option<String> {
+        let _ = message;
+        None
+    }
+
     /// Returns the JSON of the message in a form that providers accept. It is called for messages that are
-    /// [rewritten](Index::is_rewritten).
+    /// [rewritten](Index::is_rewritten) and have no lone surrogates.
     ///
     /// The default returns the message's own JSON.
     fn sendable(&self, message: &Message) -> String {
         message.json().to_owned()
+    }
+
+    /// Returns the JSON of the messages in which this one is sent to a reader that accepts less than the log has, or
+    /// `None` if it is sent as it is. There is one message, or, for a reader of [single
+    /// calls](Compat::single_calls), one for each call. Fields that only their maker accepts are left out if
+    /// `made_by` is [`MadeBy::Other`].
+    ///
+    /// Only the flags that concern a message by itself are read here. Nothing that the message says gets lost.
+    ///
+    /// The default returns `None`.
+    fn adapted(&self, message: &Message, compat: &Compat, made_by: MadeBy) -> Option<Vec<String>> {
+        let _ = (message, compat, made_by);
+        None
     }
 
     /// Returns the digest of the properties that providers compare when they check a signature.
@@ -194,6 +238,15 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// The default returns `true` if the two are equal.
     fn reads(&self, made_by: &Origin, reader: &Origin) -> bool {
         made_by == reader
+    }
+}
+
+/// Returns the part of a text that stands for a medium. It keeps the medium's mark for the cache.
+fn placeholder_part(kind: &str, media: Media, medium: &Object<'_>) -> String {
+    let text = media.placeholder();
+    match medium.get("cache_control") {
+        Some(mark) => format!(r#"{{"type":"{kind}","text":"{text}","cache_control":{mark}}}"#),
+        None => format!(r#"{{"type":"{kind}","text":"{text}"}}"#),
     }
 }
 

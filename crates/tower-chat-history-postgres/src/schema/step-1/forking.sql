@@ -50,30 +50,32 @@ begin
         end if;
         with log as materialized (
             select c.id, c.first, o.seq + 1 as len, o.messages_before + o.messages as messages,
-                    o.bytes_before + o.bytes as bytes
+                    o.bytes_before + o.bytes as bytes, o.media_before + o.media as media
                 from @.conversation c cross join lateral (
-                    select e.seq, e.messages_before, e.messages, e.bytes_before, e.bytes from @.exchange e
+                    select e.seq, e.messages_before, e.messages, e.bytes_before, e.bytes, e.media_before, e.media
+                    from @.exchange e
                     where e.conversation = c.id and e.seq >= c.first and e.seq < a_before order by e.seq desc limit 1
                 ) o
                 where c.key = a_key and c.incarnation = a_incarnation
         ), copy as (
             insert into @.conversation as c
-                (key, incarnation, first, len, opening, messages, bytes, created_at, updated_at, updated_before,
-                    labels_version, labels)
+                (key, incarnation, first, len, opening, messages, bytes, media, created_at, updated_at,
+                    updated_before, labels_version, labels)
                 select a_to, a_to_incarnation, l.first, l.len, (
                         select e.seq from @.exchange e
                         where e.conversation = l.id and e.seq < l.len and e.continues is null
                         order by e.seq desc limit 1
-                    ), l.messages, l.bytes, a_at, a_at, a_at,
+                    ), l.messages, l.bytes, l.media, a_at, a_at, a_at,
                     case when a_labels is null then 0 else 1 end, a_labels
                 from log l
                 on conflict (key) do nothing returning c.id, c.first, c.len
         ), exchanges as (
             insert into @.exchange
-                (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body,
-                    recalled_first, recalled, provenance)
-                select k.id, o.seq, o.messages_before, o.bytes_before, o.messages, o.bytes, o.continues, o.call, o.id,
-                    o.body, case when o.recalled_first < l.first then null else o.recalled_first end,
+                (conversation, seq, messages_before, bytes_before, media_before, messages, bytes, media, continues,
+                    call, id, body, recalled_first, recalled, provenance)
+                select k.id, o.seq, o.messages_before, o.bytes_before, o.media_before, o.messages, o.bytes, o.media,
+                    o.continues, o.call, o.id, o.body,
+                    case when o.recalled_first < l.first then null else o.recalled_first end,
                     case when o.recalled_first < l.first then null else o.recalled end, o.provenance
                 from copy k cross join log l cross join lateral (
                     select e.* from @.exchange e

@@ -18,7 +18,8 @@
 -- nothing has changed since the state that the caller knows. If the exchange `a_exchange` is in the log, it is the only
 -- one, and `r_recorded` is true. If `a_added` is 1 and the log has only grown since the known state, the exchanges are
 -- those that were added, and `r_added` is true. If the exchanges are a window, the conversation's row has the
--- compaction. `r_bytes` is the size of the log.
+-- compaction. `r_bytes` is the size of the log. The limits are `a_messages`, `a_text` for the bytes without media, and
+-- `a_media`.
 --
 -- If a limit cuts the window off, a scan from the newest exchange ends at the first one that exceeds it. The newest
 -- turn is always returned whole. Each row has the sums of all exchanges before it, so this check needs no addition. A
@@ -26,7 +27,7 @@
 create function @.load_1(
     a_key text, a_profile text, a_exchange text,
     a_incarnation uuid, a_version bigint, a_first bigint, a_compaction bigint, a_newest text,
-    a_messages bigint, a_bytes bigint, a_added int
+    a_messages bigint, a_text bigint, a_media bigint, a_added int
 ) returns table (
     r_seq bigint, r_body text, r_recalled text, r_provenance text,
     r_incarnation uuid, r_first bigint, r_len bigint, r_from bigint, r_recorded boolean,
@@ -36,11 +37,12 @@ create function @.load_1(
     set search_path = pg_catalog set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
-    s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint; s_start bigint; s_to bigint;
+    s_conversation bigint; s_opening bigint; s_messages bigint; s_bytes bigint; s_media bigint; s_start bigint;
+    s_to bigint;
 begin
-    select c.id, c.incarnation, c.first, c.len, c.opening, c.messages, c.bytes,
+    select c.id, c.incarnation, c.first, c.len, c.opening, c.messages, c.bytes, c.media,
             k.version, k.window_start, k.state, k.derived, greatest(c.first, k.window_start)
-        into s_conversation, r_incarnation, r_first, r_len, s_opening, s_messages, s_bytes,
+        into s_conversation, r_incarnation, r_first, r_len, s_opening, s_messages, s_bytes, s_media,
             r_compaction, r_window, r_state, r_derived, s_start
         from @.conversation c left join @.compaction k on k.conversation = c.id and k.profile = a_profile
         where c.key = a_key;
@@ -70,7 +72,8 @@ begin
     elsif a_added = 1 and r_incarnation = a_incarnation and r_len > a_version and r_first = a_first
         and a_version > r_first and coalesce(r_compaction, 0) = a_compaction and (
             select e.id = a_newest and s_messages - e.messages_before - e.messages <= a_messages
-                and s_bytes - e.bytes_before - e.bytes <= a_bytes
+                and s_bytes - s_media - e.bytes_before + e.media_before - e.bytes + e.media <= a_text
+                and s_media - e.media_before - e.media <= a_media
             from @.exchange e
             where e.conversation = s_conversation and e.seq >= a_version - 1 order by e.seq limit 1
         ) then
@@ -82,13 +85,17 @@ begin
     else
         -- If the exchanges from the start on do not exceed a limit, no later ones do.
         if not coalesce((
-            select s_messages - e.messages_before <= a_messages and s_bytes - e.bytes_before <= a_bytes
+            select s_messages - e.messages_before <= a_messages
+                and s_bytes - s_media - e.bytes_before + e.media_before <= a_text
+                and s_media - e.media_before <= a_media
             from @.exchange e
             where e.conversation = s_conversation and e.seq >= s_start order by e.seq limit 1
         ), false) then
             select e.seq + 1 into r_from from @.exchange e
                 where e.conversation = s_conversation and e.seq >= s_start and e.seq < s_opening
-                    and (s_messages - e.messages_before > a_messages or s_bytes - e.bytes_before > a_bytes)
+                    and (s_messages - e.messages_before > a_messages
+                        or s_bytes - s_media - e.bytes_before + e.media_before > a_text
+                        or s_media - e.media_before > a_media)
                 order by e.seq desc limit 1;
         end if;
         -- Exchanges from the newest turn's opening on need no check.

@@ -1,9 +1,9 @@
 -- Nothing but this library writes these tables. The calls rely on that, and do not compare the numbers with each other.
 
 -- One row for each conversation. The exchanges have the positions from `first` to before `len`, which is also the
--- version of the log. `opening` is the position of the newest one that opens a turn. `messages` and `bytes` are the
--- sums of all exchanges ever appended, so the size of a window is one subtraction. In all tables, an exchange without
--- messages counts as one message.
+-- version of the log. `opening` is the position of the newest one that opens a turn. `messages`, `bytes` and `media`
+-- are the sums of all exchanges ever appended, so the size of a window is one subtraction. In all tables, `media` is
+-- how many of the bytes are media, and an exchange without messages counts as one message.
 --
 -- A log that begins at a later position counts one message for each position before it, so `messages` is never less
 -- than `len`.
@@ -26,6 +26,7 @@ create table @.conversation (
     opening bigint not null,
     messages bigint not null,
     bytes bigint not null,
+    media bigint not null,
     created_at bigint not null,
     updated_at bigint not null,
     updated_before bigint not null,
@@ -34,12 +35,12 @@ create table @.conversation (
     labels text
 ) with (fillfactor = 70);
 
--- One row for each exchange. `messages_before` and `bytes_before` are the sums of all exchanges before it, so the start
--- of a limited window is found without adding anything up. `call` names the append that stored the exchange, so that
--- its repetition after a lost response finds it. The body is text and not jsonb, which reorders keys and refuses
--- \u0000. `recalled` is the record of the recalled messages, and `recalled_first` the first position that they cite, or
--- -1 if they cite another conversation. Both are null if there are none. `provenance` is the record of the provenance,
--- or null.
+-- One row for each exchange. `messages_before`, `bytes_before` and `media_before` are the sums of all exchanges before
+-- it, so the start of a limited window is found without adding anything up. `call` names the append that stored the
+-- exchange, so that its repetition after a lost response finds it. The body is text and not jsonb, which reorders keys
+-- and refuses \u0000. `recalled` is the record of the recalled messages, and `recalled_first` the first position that
+-- they cite, or -1 if they cite another conversation. Both are null if there are none. `provenance` is the record of
+-- the provenance, or null.
 --
 -- There are no foreign keys: a deletion is one step, and appends need no look-up.
 create table @.exchange (
@@ -47,8 +48,10 @@ create table @.exchange (
     seq bigint not null,
     messages_before bigint not null,
     bytes_before bigint not null,
+    media_before bigint not null,
     messages bigint not null,
     bytes bigint not null,
+    media bigint not null,
     continues bigint,
     call uuid not null,
     id text collate "C" not null,

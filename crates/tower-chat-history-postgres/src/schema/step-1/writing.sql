@@ -18,7 +18,8 @@
 -- one.
 create function @.append_1(
     a_patience int, a_key text, a_expect int, a_incarnation uuid, a_version bigint, a_since bigint, a_first bigint,
-    a_call uuid, a_id text, a_at bigint, a_continues bigint, a_messages bigint, a_bytes bigint, a_body text,
+    a_call uuid, a_id text, a_at bigint, a_continues bigint, a_messages bigint, a_bytes bigint,
+    a_media bigint, a_body text,
     a_recalled_first bigint, a_recalled text, a_provenance text, a_profile text, a_replaces bigint, a_window bigint,
     a_state bytea, a_derived bytea,
     out r_verdict int, out r_incarnation uuid, out r_first bigint, out r_len bigint, out r_seq bigint,
@@ -28,7 +29,7 @@ create function @.append_1(
     set enable_seqscan = off set enable_bitmapscan = off
     set lock_timeout = '10s' as $function$
 declare
-    s_conversation bigint; s_messages bigint; s_bytes bigint; s_updated bigint; s_call uuid;
+    s_conversation bigint; s_messages bigint; s_bytes bigint; s_media bigint; s_updated bigint; s_call uuid;
     s_created boolean := false; s_attempts int := 0; s_limit text;
 begin
     if a_patience is not null then
@@ -40,26 +41,26 @@ begin
     if a_profile is null and a_since is null then
         update @.conversation c set len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
-                messages = c.messages + a_messages, bytes = c.bytes + a_bytes,
+                messages = c.messages + a_messages, bytes = c.bytes + a_bytes, media = c.media + a_media,
                 updated_at = greatest(c.updated_at, a_at), updated_before = c.updated_at
             where c.key = a_key and a_expect <> 0 and (a_expect = 3 or c.incarnation = a_incarnation)
                 and (a_expect <> 1 or c.len = a_version) and (a_continues is null or a_continues < c.len)
             returning c.id, c.incarnation, c.first, c.len, c.len - 1, c.messages - a_messages, c.bytes - a_bytes,
-                c.updated_before
-            into s_conversation, r_incarnation, r_first, r_len, r_seq, s_messages, s_bytes, s_updated;
+                c.media - a_media, c.updated_before
+            into s_conversation, r_incarnation, r_first, r_len, r_seq, s_messages, s_bytes, s_media, s_updated;
         if found then
             insert into @.exchange
-                (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body,
-                    recalled_first, recalled, provenance)
-                values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_call, a_id, a_body,
-                    a_recalled_first, a_recalled, a_provenance)
+                (conversation, seq, messages_before, bytes_before, media_before, messages, bytes, media, continues,
+                    call, id, body, recalled_first, recalled, provenance)
+                values (s_conversation, r_seq, s_messages, s_bytes, s_media, a_messages, a_bytes, a_media, a_continues,
+                    a_call, a_id, a_body, a_recalled_first, a_recalled, a_provenance)
                 on conflict (conversation, id) do nothing;
             if found then
                 r_verdict := 0;
                 return;
             end if;
-            update @.conversation c set len = r_seq, messages = s_messages, bytes = s_bytes, updated_at = s_updated,
-                opening = (
+            update @.conversation c set len = r_seq, messages = s_messages, bytes = s_bytes, media = s_media,
+                updated_at = s_updated, opening = (
                     select e.seq from @.exchange e where e.conversation = s_conversation and e.continues is null
                     order by e.seq desc limit 1
                 )
@@ -67,8 +68,8 @@ begin
         end if;
     end if;
     loop
-        select c.id, c.incarnation, c.first, c.len, c.messages, c.bytes
-            into s_conversation, r_incarnation, r_first, r_len, s_messages, s_bytes
+        select c.id, c.incarnation, c.first, c.len, c.messages, c.bytes, c.media
+            into s_conversation, r_incarnation, r_first, r_len, s_messages, s_bytes, s_media
             from @.conversation c where c.key = a_key for no key update;
         exit when found;
         r_len := 0;
@@ -99,13 +100,13 @@ begin
             raise exception using errcode = 'numeric_value_out_of_range';
         end if;
         insert into @.conversation as c
-            (key, incarnation, first, len, opening, messages, bytes, created_at, updated_at, updated_before)
-            values (a_key, gen_random_uuid(), a_first, a_first + 1, a_first, a_first + a_messages, a_bytes,
+            (key, incarnation, first, len, opening, messages, bytes, media, created_at, updated_at, updated_before)
+            values (a_key, gen_random_uuid(), a_first, a_first + 1, a_first, a_first + a_messages, a_bytes, a_media,
                 a_at, a_at, a_at)
             on conflict (key) do nothing returning c.id, c.incarnation into s_conversation, r_incarnation;
         if found then
             s_created := true;
-            r_first := a_first; r_len := a_first; s_messages := a_first; s_bytes := 0;
+            r_first := a_first; r_len := a_first; s_messages := a_first; s_bytes := 0; s_media := 0;
             exit;
         end if;
         -- Another first append has created the row at the same time. Try again with that row, unless it was
@@ -162,14 +163,14 @@ begin
                 s_conversation, a_call, a_profile, a_replaces, a_window, a_state, a_derived) p;
     end if;
     insert into @.exchange
-        (conversation, seq, messages_before, bytes_before, messages, bytes, continues, call, id, body,
-            recalled_first, recalled, provenance)
-        values (s_conversation, r_seq, s_messages, s_bytes, a_messages, a_bytes, a_continues, a_call, a_id, a_body,
-            a_recalled_first, a_recalled, a_provenance);
+        (conversation, seq, messages_before, bytes_before, media_before, messages, bytes, media, continues, call, id,
+            body, recalled_first, recalled, provenance)
+        values (s_conversation, r_seq, s_messages, s_bytes, s_media, a_messages, a_bytes, a_media, a_continues, a_call,
+            a_id, a_body, a_recalled_first, a_recalled, a_provenance);
     if not s_created then
         update @.conversation c set len = c.len + 1,
                 opening = case when a_continues is null then c.len else c.opening end,
-                messages = c.messages + a_messages, bytes = c.bytes + a_bytes,
+                messages = c.messages + a_messages, bytes = c.bytes + a_bytes, media = c.media + a_media,
                 updated_at = greatest(c.updated_at, a_at), updated_before = c.updated_at
             where c.id = s_conversation;
     end if;

@@ -71,7 +71,7 @@ async fn each_load_has_its_own_answer() {
     say(&store, &changed, "two").await;
     let again = append("again");
     store.append(&recorded, again.clone()).await.unwrap();
-    let (small, large) = ("small", "large".repeat(1000));
+    let (small, large) = ("small", "large ".repeat(1000));
     say(&store, &cut, &large).await;
     say(&store, &cut, small).await;
     let little = LoadLimit::new(100, 1000).unwrap();

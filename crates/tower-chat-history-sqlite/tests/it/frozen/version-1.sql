@@ -23,6 +23,7 @@ CREATE TABLE exchange (
     continues INTEGER,
     messages INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
+    media INTEGER NOT NULL,
     recalled_first INTEGER,
     recalled TEXT,
     provenance TEXT,
@@ -51,12 +52,12 @@ CREATE TABLE erasure (
 
 INSERT INTO conversation VALUES (1, 'acme/user%2042', x'00112233445566778899aabbccddeeff', 3, 0, 3,
     1700000000000, 1700000002000, 346, 2, '{"pinned":"","title":"Nemo \u0000"}');
-INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (4294967296, 'e0', NULL, 2, 163,
+INSERT INTO exchange (place, id, continues, messages, bytes, media, body) VALUES (4294967296, 'e0', NULL, 2, 163, 0,
     '{"v":1,"id":"e0","at":1700000000000,"messages":[{"role":"user","content":"Hi! I am Nemo."},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}],"tokens":{"counter":"o200k_base","counts":[5,6]}}');
-INSERT INTO exchange (place, id, continues, messages, bytes, provenance, body) VALUES (4294967297, 'e1', 0, 2, 88,
+INSERT INTO exchange (place, id, continues, messages, bytes, media, provenance, body) VALUES (4294967297, 'e1', 0, 2, 88, 0,
     '[1,1,1,34,"LQaABTjTlMIAESIzRFVmd4iZqrvM3e7_",[2,2,0,2,0,5,3],["p\u0000"]]',
     '{"v":1,"id":"e1","at":1700000001000,"continues":0,"messages":[{"role":"tool","tool_call_id":"c1","content":"r"},{"role":"assistant","content":"Hello!"}]}');
-INSERT INTO exchange (place, id, continues, messages, bytes, recalled_first, recalled, body) VALUES (4294967298, 'e2', NULL, 2, 95, 0,
+INSERT INTO exchange (place, id, continues, messages, bytes, media, recalled_first, recalled, body) VALUES (4294967298, 'e2', NULL, 2, 95, 0, 0,
     '{"v":1,"message":{"role":"user","content":"You said: \u0000 Nemo."},"citations":[[0,0,1],[1,1,2]],"tokens":9}',
     '{"v":1,"id":"e2","at":1700000002000,"messages":[{ "role": "user", "content": "And \u0000 now?", "x": 1.0 },{"role":"assistant","content":"Bye."}],"model":"gpt-4o","finish_reason":"stop"}');
 INSERT INTO compaction VALUES (1, 'default', 1, 2, CAST('{"v":1,"cut":[2,2,2]}' AS BLOB),
@@ -64,9 +65,9 @@ INSERT INTO compaction VALUES (1, 'default', 1, 2, CAST('{"v":1,"cut":[2,2,2]}' 
 -- A pruned log, which begins at position 2.
 INSERT INTO conversation VALUES (2, 'acme/pruned', x'ffeeddccbbaa99887766554433221100', 4, 2, 4,
     1700000000000, 1700000003000, 127, 0, NULL);
-INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (8589934594, 'e2', NULL, 2, 95,
+INSERT INTO exchange (place, id, continues, messages, bytes, media, body) VALUES (8589934594, 'e2', NULL, 2, 95, 0,
     '{"v":1,"id":"e2","at":1700000002000,"messages":[{ "role": "user", "content": "And \u0000 now?", "x": 1.0 },{"role":"assistant","content":"Bye."}],"model":"gpt-4o","finish_reason":"stop"}');
-INSERT INTO exchange (place, id, continues, messages, bytes, body) VALUES (8589934595, 'e3', NULL, 1, 32,
+INSERT INTO exchange (place, id, continues, messages, bytes, media, body) VALUES (8589934595, 'e3', NULL, 1, 32, 0,
     '{"v":1,"id":"e3","at":1700000003000,"messages":[{"role":"user","content":"Bye."}]}');
 INSERT INTO compaction VALUES (2, 'default', 1, 1,
     CAST('{"v":1,"cut":[1,1,1,0,3,4,2],"replaced":[0,1]}' AS BLOB),

@@ -33,6 +33,16 @@ fn openai_is_the_default_and_has_only_the_chat_rules() {
 }
 
 #[test]
+fn a_lone_surrogate_is_unreadable() {
+    let body = |text: &str| format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+    for provider in ALL {
+        assert_eq!(provider.check(&body(r"\ud83d\ude00")), Ok(()));
+        let refusal = provider.check(&body(r"\ud83d")).unwrap_err();
+        assert_eq!(refusal.reason(), &RefusalReason::Unreadable);
+    }
+}
+
+#[test]
 fn only_openai_refuses_long_ids_and_ids_that_repeat_in_a_message() {
     let long = "x".repeat(65);
     let message = json!({ "role": "assistant", "reasoning_content": "", "tool_calls": [

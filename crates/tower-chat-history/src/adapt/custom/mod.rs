@@ -49,7 +49,8 @@
 //! A request that is itself a `serde_json::Value` may have up to [128 levels](crate::adapt::nested::MAX_LEVELS), as
 //! with [`Json`](super::Json). A request with more levels is refused with [`TooDeep`](super::JsonRequestError::TooDeep).
 //!
-//! All clones of the service call the same closures, so these must be `Fn`, `Clone`, `Send` and `Sync`.
+//! All clones of the service call the same closures, so these must be `Fn`, `Send` and `Sync`. Those of
+//! [`fold`](Custom::fold) and [`id_from`](Custom::id_from) must be `Clone`, too.
 
 mod closures;
 
@@ -58,18 +59,19 @@ use std::{any::Any, fmt, future, mem, ops::Range, sync::Arc};
 use crate::context::{InputMode, RequestInfo};
 use futures_util::{StreamExt as _, stream::BoxStream};
 use serde_json::Value;
-use tower_chat_history_core::{Message, nested};
+use tower_chat_history_core::{ConversationId, Message, nested};
 
 // Programs do not name these types: they build a `Custom` with its methods and pass it to a layer.
+use self::closures::{Field, Fill, Input, OwnFormat, Whole, own_format};
 #[doc(hidden)]
-pub use self::closures::{AllMessages, Fill, Folds, IntoInput, Parts, Shape, TryFill, Whole};
-use self::closures::{OwnFormat, own_format};
+pub use self::closures::{Folds, IntoInput};
 use super::{
     AdaptRequest, CallFacts, Draft, JsonRequestError, ModelRequest, OpenedRequest, Prompt, ReadResponse, Reading,
+    RequestMessages,
     extract::{CallScope, Envelope, ExtractScope, FromTask, IdFrom, IntoCallScope},
 };
 use crate::{
-    call::{FoldReply, Reply, TurnInput},
+    call::{CallOptions, FoldReply, Reply, TurnInput},
     error::{BoxError, StreamStalled},
 };
 
@@ -79,6 +81,8 @@ use crate::{
 /// [extractor](super::extract).
 pub struct Custom<R, S, P = (), X = Envelope> {
     shape: S,
+    /// Applies if one field contains all messages.
+    mode: InputMode,
     reply: P,
     extract: X,
     info: Option<Info<R>>,
@@ -86,60 +90,61 @@ pub struct Custom<R, S, P = (), X = Envelope> {
 
 type Info<R> = Arc<dyn Fn(&R) -> RequestInfo + Send + Sync>;
 
-impl<R, I> Custom<R, Parts<I, ()>> {
+impl<R> Custom<R, Input<R>> {
     /// Creates an adapter. The closure `input` returns the new messages of a request: a message, a list of messages,
     /// or a `Result` of one of these. All of them are stored, so they must not contain instructions or examples. Call
     /// [`fill`](Self::fill) next. It sets the closure that inserts the history.
-    pub fn new<T>(input: I) -> Self
+    pub fn new<F, T>(input: F) -> Self
     where
-        I: Fn(&R) -> T,
+        F: Fn(&R) -> T + Send + Sync + 'static,
         T: IntoInput,
     {
-        Self { shape: Parts { input, fill: () }, reply: (), extract: Envelope::new(), info: None }
+        Self::shaped(Arc::new(move |request: &R| input(request).into_input()))
     }
 
     /// Sets the closure that makes the inner service's request from the caller's request and the history. The
     /// caller's request is complete: it contains its input, instructions and examples, and the closure decides where
     /// each goes. For a stateless call, the history is empty.
-    pub fn fill<F, Q>(self, fill: F) -> Custom<R, Parts<I, Fill<F>>>
+    pub fn fill<F, Q>(self, fill: F) -> Custom<R, (Input<R>, Fill<R, Q>)>
     where
-        F: Fn(R, &[Message]) -> Q,
+        F: Fn(R, &[Message]) -> Q + Send + Sync + 'static,
     {
-        self.filled_by(Fill(fill))
+        Custom::shaped((self.shape, Arc::new(move |request, window: &[Message]| Ok(fill(request, window)))))
     }
 
     /// Sets a closure that does the same as that of [`fill`](Self::fill), but may return an error. Use it if the
     /// request type cannot represent every message. If the closure returns an error, the call fails with it before
     /// the model is called.
-    pub fn try_fill<F, Q, E>(self, fill: F) -> Custom<R, Parts<I, TryFill<F>>>
+    pub fn try_fill<F, Q, E>(self, fill: F) -> Custom<R, (Input<R>, Fill<R, Q>)>
     where
-        F: Fn(R, &[Message]) -> Result<Q, E>,
+        F: Fn(R, &[Message]) -> Result<Q, E> + Send + Sync + 'static,
         E: Into<BoxError>,
     {
-        self.filled_by(TryFill(fill))
-    }
-
-    fn filled_by<F>(self, fill: F) -> Custom<R, Parts<I, F>> {
-        let shape = Parts { input: self.shape.input, fill };
-        Custom { shape, reply: self.reply, extract: self.extract, info: self.info }
+        let fill = move |request, window: &[Message]| fill(request, window).map_err(Into::into);
+        Custom::shaped((self.shape, Arc::new(fill)))
     }
 }
 
-impl<R, F> Custom<R, AllMessages<F>> {
+impl<R, S> Custom<R, S> {
+    fn shaped(shape: S) -> Self {
+        Self { shape, mode: InputMode::New, reply: (), extract: Envelope::new(), info: None }
+    }
+}
+
+impl<R> Custom<R, Field<R>> {
     /// Creates an adapter for requests in which one field contains all messages. The head is the leading system and
     /// developer messages, and after them the number of messages that
     /// [`few_shot_messages`](crate::CallOptions::few_shot_messages) sets. All other messages are input (see
     /// [`input_mode`](Custom::input_mode)). The history is inserted between head and input.
-    pub fn messages(field: F) -> Self
+    pub fn messages<F>(field: F) -> Self
     where
-        F: Fn(&mut R) -> &mut Vec<Message>,
+        F: Fn(&mut R) -> &mut Vec<Message> + Send + Sync + 'static,
     {
-        let shape = AllMessages { field, mode: InputMode::New };
-        Self { shape, reply: (), extract: Envelope::new(), info: None }
+        Self::shaped(Arc::new(field))
     }
 }
 
-impl<R, F, P, X> Custom<R, AllMessages<F>, P, X> {
+impl<R, P, X> Custom<R, Field<R>, P, X> {
     /// Sets which messages of a request are new. The default is [`InputMode::New`]: all messages after the
     /// head.
     ///
@@ -177,8 +182,8 @@ impl<R, F, P, X> Custom<R, AllMessages<F>, P, X> {
     /// # }
     /// ```
     #[must_use]
-    pub fn input_mode(mut self, mode: InputMode) -> Self {
-        self.shape.mode = mode;
+    pub const fn input_mode(mut self, mode: InputMode) -> Self {
+        self.mode = mode;
         self
     }
 }
@@ -191,12 +196,12 @@ impl<R, S, X> Custom<R, S, (), X> {
     /// `tool_use` blocks) is not stored: the report says
     /// [`UnreadableReply`](crate::report::NotStored::UnreadableReply). If a message has a role other than
     /// `assistant`, it is stored with the role `assistant`.
-    pub fn reply<F, Res, T>(self, reply: F) -> Custom<R, S, Whole<F>, X>
+    pub fn reply<F, Res, T>(self, reply: F) -> Custom<R, S, Whole<Res>, X>
     where
-        F: Fn(&Res) -> T,
+        F: Fn(&Res) -> T + Send + Sync + 'static,
         T: Into<Reply>,
     {
-        self.replied_by(Whole(reply))
+        self.replied_by(Arc::new(move |response: &Res| reply(response).into()))
     }
 
     /// Sets the closure that makes a [`FoldReply`] for a `BoxStream<'static, Result<T, E>>`. The
@@ -209,7 +214,7 @@ impl<R, S, X> Custom<R, S, (), X> {
     }
 
     fn replied_by<P>(self, reply: P) -> Custom<R, S, P, X> {
-        Custom { shape: self.shape, reply, extract: self.extract, info: self.info }
+        Custom { shape: self.shape, mode: self.mode, reply, extract: self.extract, info: self.info }
     }
 }
 
@@ -245,58 +250,111 @@ impl<R, S, P, X> Custom<R, S, P, X> {
 
     /// Sets the extractor, which determines the type of the calls.
     pub fn extract_by<Y>(self, extract: Y) -> Custom<R, S, P, Y> {
-        Custom { shape: self.shape, reply: self.reply, extract, info: self.info }
+        Custom { shape: self.shape, mode: self.mode, reply: self.reply, extract, info: self.info }
     }
 }
 
-impl<R, S, P, X> AdaptRequest<X::Call> for Custom<R, S, P, X>
+impl<R, Q, P, X> AdaptRequest<X::Call> for Custom<R, (Input<R>, Fill<R, Q>), P, X>
 where
     R: Send + 'static,
-    S: Shape<R, Request: Send> + Clone + Send + Sync,
+    Q: Send,
     P: Sync,
     X: ExtractScope<R, Call: Send> + Sync,
 {
-    type Request = S::Request;
-    type Draft = CustomDraft<R, S>;
+    type Request = Q;
+    type Draft = CustomDraft<R, Fill<R, Q>>;
 
-    async fn open(&self, call: X::Call) -> Result<OpenedRequest<CustomDraft<R, S>, S::Request>, BoxError> {
+    async fn open(&self, call: X::Call) -> Result<OpenedRequest<Self::Draft, Q>, BoxError> {
+        let (input, fill) = &self.shape;
         let (scope, mut request) = self.extract.extract(call)?;
         let CallScope::Conversation(id, options) = scope else {
-            return Ok(OpenedRequest::PassThrough(self.shape.fill(request, 0..0, &[])?.request));
+            return Ok(OpenedRequest::PassThrough(fill(request, &[])?));
         };
 
-        let any: &mut dyn Any = &mut request;
-        if let Some(value) = any.downcast_mut::<Value>()
-            && nested::is_too_deep(value)
-        {
-            nested::dismantle(mem::take(value));
-            return Err(JsonRequestError::TooDeep.into());
-        }
+        refuse_too_deep(&mut request)?;
+        let messages = RequestMessages::new_input(input(&request)?);
+        Ok(self.opened(id, options, request, messages, Arc::clone(fill)))
+    }
+}
 
-        let split = self.shape.split(&mut request, options.few_shot_messages)?;
-        let resent = split.transcript_range();
-        let mut turn = TurnInput::new(id, split.input).transcript(split.transcript).options(options);
+impl<R, P, X> AdaptRequest<X::Call> for Custom<R, Field<R>, P, X>
+where
+    R: Send + 'static,
+    P: Sync,
+    X: ExtractScope<R, Call: Send> + Sync,
+{
+    type Request = R;
+    type Draft = CustomDraft<R, Field<R>>;
+
+    async fn open(&self, call: X::Call) -> Result<OpenedRequest<Self::Draft, R>, BoxError> {
+        let (scope, mut request) = self.extract.extract(call)?;
+        let CallScope::Conversation(id, options) = scope else {
+            return Ok(OpenedRequest::PassThrough(request));
+        };
+
+        refuse_too_deep(&mut request)?;
+        let messages = (self.shape)(&mut request).clone();
+        let messages = RequestMessages::split(messages, options.few_shot_messages, self.mode);
+        Ok(self.opened(id, options, request, messages, Arc::clone(&self.shape)))
+    }
+}
+
+/// Refuses a request that is JSON with too many levels.
+fn refuse_too_deep<R: 'static>(request: &mut R) -> Result<(), BoxError> {
+    let any: &mut dyn Any = request;
+    if let Some(value) = any.downcast_mut::<Value>()
+        && nested::is_too_deep(value)
+    {
+        nested::dismantle(mem::take(value));
+        return Err(JsonRequestError::TooDeep.into());
+    }
+    Ok(())
+}
+
+impl<R, S, P, X> Custom<R, S, P, X> {
+    fn opened<F, Q>(
+        &self,
+        id: ConversationId,
+        options: CallOptions,
+        request: R,
+        messages: RequestMessages,
+        fill: F,
+    ) -> OpenedRequest<CustomDraft<R, F>, Q> {
+        let resent = messages.transcript_range();
+        let mut turn = TurnInput::new(id, messages.input).transcript(messages.transcript).options(options);
         turn.request = self.info.as_ref().map(|info| info(&request)).unwrap_or_default();
-        turn.request.head.extend(split.head);
+        turn.request.head.extend(messages.head);
         turn.request.max_output_is_fixed = true;
-        Ok(OpenedRequest::Turn(turn, CustomDraft { request, resent, shape: self.shape.clone() }))
+        OpenedRequest::Turn(turn, CustomDraft { request, resent, fill })
     }
 }
 
 /// A request of a program's own type that waits for its history.
 #[doc(hidden)]
-pub struct CustomDraft<R, S> {
+pub struct CustomDraft<R, F> {
     request: R,
     /// The range of the request's messages that the window replaces, if one field has all messages.
     resent: Range<usize>,
-    shape: S,
+    fill: F,
 }
 
-impl<R, S: Shape<R>> Draft for CustomDraft<R, S> {
-    type Request = S::Request;
+impl<R, Q> Draft for CustomDraft<R, Fill<R, Q>> {
+    type Request = Q;
 
-    fn complete(self, prompt: Prompt<'_>) -> Result<ModelRequest<S::Request>, BoxError> {
-        self.shape.fill(self.request, self.resent, prompt.window)
+    fn complete(self, prompt: Prompt<'_>) -> Result<ModelRequest<Q>, BoxError> {
+        Ok(ModelRequest::new((self.fill)(self.request, prompt.window)?, 0))
+    }
+}
+
+impl<R> Draft for CustomDraft<R, Field<R>> {
+    type Request = R;
+
+    fn complete(mut self, prompt: Prompt<'_>) -> Result<ModelRequest<R>, BoxError> {
+        let messages = (self.fill)(&mut self.request);
+        // The closure may return another field than before. That must not cause a panic.
+        let resent = self.resent.start.min(messages.len())..self.resent.end.min(messages.len());
+        messages.splice(resent, prompt.window.iter().cloned());
+        Ok(ModelRequest::new(self.request, 0))
     }
 }
 
@@ -306,10 +364,8 @@ impl<R, S> fmt::Debug for CustomDraft<R, S> {
     }
 }
 
-impl<R, S, X, F, Res, T> ReadResponse<Res> for Custom<R, S, Whole<F>, X>
+impl<R, S, X, Res> ReadResponse<Res> for Custom<R, S, Whole<Res>, X>
 where
-    F: Fn(&Res) -> T,
-    T: Into<Reply>,
     Res: Send + Sync + 'static,
 {
     type Response = Res;
@@ -319,7 +375,7 @@ where
     }
 
     fn read(&self, response: Res, _: CallFacts) -> impl Future<Output = Result<Reading<Res>, BoxError>> + Send {
-        let reply = own_format((self.reply.0)(&response).into());
+        let reply = own_format((self.reply)(&response));
         future::ready(Ok(Reading::whole(response, reply)))
     }
 }
@@ -352,6 +408,7 @@ impl<R, S: Clone, P: Clone, X: Clone> Clone for Custom<R, S, P, X> {
     fn clone(&self) -> Self {
         Self {
             shape: self.shape.clone(),
+            mode: self.mode,
             reply: self.reply.clone(),
             extract: self.extract.clone(),
             info: self.info.clone(),

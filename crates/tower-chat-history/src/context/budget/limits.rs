@@ -18,7 +18,7 @@ pub const DEFAULT_REPLY_RESERVE: u32 = 4_096;
 pub enum WindowSource {
     /// The budget [sets it](ContextBudget::tokens) for every call.
     Stated,
-    /// The [table](super::ModelTable) has the request's model.
+    /// The [table](super#table-of-models) has the request's model.
     Model,
     /// The table does not have the request's model, or the request names none. The limits are those of
     /// [unknown](ContextBudget::unknown) models.

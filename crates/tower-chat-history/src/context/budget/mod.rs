@@ -24,6 +24,25 @@
 //!
 //! [`HistoryOptions`](crate::HistoryOptions) contain the budget and the [`Watermarks`].
 //!
+//! # Table of models
+//!
+//! A table has the limits of models. A model is found by its name, or by the beginning of its name: the entry `gpt-4o`
+//! also applies to `gpt-4o-2024-08-06`.
+//!
+//! Upper and lower case are equal, and so are dot and hyphen (`claude-sonnet-4.5`). Prefixes and suffixes that gateways
+//! and clouds add are ignored: `openai/gpt-4o`, `models/gemini-2.5-pro`,
+//! `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-sonnet-4-5@20250929`, `gpt-oss-20b:free`, and for fine-tuned
+//! models `ft:gpt-4o:acme`.
+//!
+//! The table has models of OpenAI, Anthropic, Google, Mistral, DeepSeek, xAI, Meta, Alibaba, Cohere, Amazon, Moonshot
+//! AI, Z.ai and MiniMax, as of October 2026, with the context windows of the makers' own services. Other services may
+//! have smaller ones. [`ContextBudget::model`] adds a model.
+//!
+//! Ollama's names (`qwen3:0.6b`, `gpt-oss:20b`) are not in the table, because Ollama's configuration sets the context
+//! window (`num_ctx` or `OLLAMA_CONTEXT_LENGTH`). Its default can be as small as 4,096 tokens, and Ollama truncates
+//! longer prompts without an error. Set the same number here with [`tokens`](ContextBudget::tokens),
+//! [`model`](ContextBudget::model) or [`unknown`](ContextBudget::unknown).
+//!
 //! # Reply reserve
 //!
 //! The reply reserve is the limit that the request itself has (`max_completion_tokens`, or else `max_tokens`). If the
@@ -53,12 +72,12 @@ use tower_chat_history_core::config::field;
 pub(crate) use self::{
     calibration::{Calibration, CalibrationKey, Correction, PromptStart, UsageReport},
     limits::CallLimits,
-    models::normalized_names,
+    models::{ModelTable, normalized_names},
 };
 pub use self::{
     compaction::{ClearResults, Watermark, Watermarks, WatermarksError},
     limits::{DEFAULT_REPLY_RESERVE, WindowSource},
-    models::{ModelLimits, ModelTable, UnknownModel},
+    models::{ModelLimits, UnknownModel},
     prompt::{DoesNotFit, PromptTokens, TrimReason, Trimming},
     trimmer::{Importance, KeepFirst, KeepTurn, TrimTurn, Trimmer},
 };
@@ -92,9 +111,10 @@ enum ContextWindow {
 }
 
 impl ContextBudget {
-    /// Uses the context window of the model that each request names, from the [table](ModelTable). A model that is not
-    /// in the table has the limits of [unknown](Self::unknown) models. If these are not set, only the load limit bounds
-    /// the prompt, the turn's report shows [`WindowSource::None`], and one warning with the model's name is logged.
+    /// Uses the context window of the model that each request names, from the [table](self#table-of-models). A model
+    /// that is not in the table has the limits of [unknown](Self::unknown) models. If these are not set, only the load
+    /// limit bounds the prompt, the turn's report shows [`WindowSource::None`], and one warning with the model's name
+    /// is logged.
     #[must_use]
     pub fn by_model() -> Self {
         Self::of(ContextWindow::ByModel)
@@ -104,7 +124,8 @@ impl ContextBudget {
     ///
     /// # Errors
     ///
-    /// Returns an error if the model is not in the [table](ModelTable). In that case, use [`tokens`](Self::tokens).
+    /// Returns an error if the model is not in the [table](self#table-of-models). In that case, use
+    /// [`tokens`](Self::tokens).
     pub fn for_model(name: &str) -> Result<Self, UnknownModel> {
         ModelTable::new().get(name).map(|limits| Self::of(ContextWindow::OfModel(limits)))
     }
@@ -143,8 +164,9 @@ impl ContextBudget {
         self
     }
 
-    /// Sets the limits of models that are not in the [table](ModelTable), and of requests that name no model. This has
-    /// an effect only if the budget is [by model](Self::by_model). The default is none: such calls have no limit.
+    /// Sets the limits of models that are not in the [table](self#table-of-models), and of requests that name no model.
+    /// This has an effect only if the budget is [by model](Self::by_model). The default is none: such calls have no
+    /// limit.
     ///
     /// ```
     /// use tower_chat_history::budget::{ContextBudget, ModelLimits};

@@ -101,6 +101,9 @@ pub struct Trimming {
     pub left_out_summary: bool,
     /// True if the recalled messages of earlier turns were left out.
     pub left_out_recalled: bool,
+    /// True if [old reasoning](crate::ContextOptions::old_reasoning) was left out, in addition to that which earlier calls
+    /// left out.
+    pub left_out_reasoning: bool,
 }
 
 /// The reason why a window had to become smaller.
@@ -151,6 +154,7 @@ impl Trimming {
             (self.by_trimmer, "trimmer"),
             (self.left_out_summary, "without_summary"),
             (self.left_out_recalled, "without_recalled"),
+            (self.left_out_reasoning, "without_old_reasoning"),
         ];
         let steps: Vec<&str> = steps.into_iter().filter(|(done, _)| *done).map(|(_, step)| step).collect();
         if steps.is_empty() { "none".to_owned() } else { steps.join("+") }

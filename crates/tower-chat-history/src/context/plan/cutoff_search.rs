@@ -1,6 +1,8 @@
 //! The search for the cutoffs of a window that has to be compacted, among the sizes of the window at every pair of
 //! cutoffs.
 
+use std::ops::Add;
+
 use tower_chat_history_core::{Message, Seq};
 
 use super::{
@@ -202,9 +204,26 @@ pub(super) struct Sizes {
     /// The messages that belong to no round.
     plain: Vec<Size>,
     /// The messages of rounds, at the exchange with the round's calls.
-    asked: Vec<Size>,
+    asked: Vec<OfRounds>,
     /// The messages of rounds, at the exchange that follows the round.
-    followed: Vec<Size>,
+    followed: Vec<OfRounds>,
+}
+
+/// The sizes of the messages of some rounds.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfRounds {
+    whole: Size,
+    /// The parts that stay if their rounds are left out. They can have more tokens: a constant reply takes the place of
+    /// a short result.
+    rest: Size,
+}
+
+impl Add for OfRounds {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { whole: self.whole + other.whole, rest: self.rest + other.rest }
+    }
 }
 
 impl Sizes {
@@ -212,15 +231,14 @@ impl Sizes {
     pub(super) fn of(items: &[Item], first: Seq, exchanges: usize, cost: impl Fn(&Message) -> u64) -> Self {
         // There are two more indexes: that of the next exchange, which may follow a round, and the one after it, as the
         // cutoff that leaves out such a round.
-        let none = vec![Size::default(); exchanges + 2];
-        let mut plain = none.clone();
-        let mut asked = none.clone();
-        let mut followed = none;
+        let mut plain = vec![Size::default(); exchanges + 2];
+        let mut asked = vec![OfRounds::default(); exchanges + 2];
+        let mut followed = asked.clone();
 
-        for Item { message, seq, round, rest, .. } in items {
+        for Item { message, seq, round, rest, rests_as_bridge, .. } in items {
             let size = Size { tokens: cost(message), messages: 1 };
             // The rest of a message stays if the round is left out.
-            let staying = rest.as_ref().map_or(Size::default(), |rest| Size { tokens: cost(rest), messages: 1 });
+            let rest = rest.as_ref().map_or(Size::default(), |rest| Size { tokens: cost(rest), messages: 1 });
             let at = index(*seq, first).min(exchanges);
 
             let Some(round) = round else {
@@ -229,15 +247,17 @@ impl Sizes {
             };
             let asked_at = index(round.asked, first).min(exchanges);
             let followed_at = index(round.followed, first).min(exchanges);
-            plain[at] = plain[at] + staying;
-            asked[asked_at] = asked[asked_at] + size.less(staying);
-            followed[followed_at] = followed[followed_at] + size.less(staying);
+            let of_round = OfRounds { whole: size, rest };
+            let rest_at = if *rests_as_bridge { asked_at } else { at };
+            plain[rest_at] = plain[rest_at] + rest;
+            asked[asked_at] = asked[asked_at] + of_round;
+            followed[followed_at] = followed[followed_at] + of_round;
         }
 
-        for sums in [&mut plain, &mut asked, &mut followed] {
-            for at in (0..=exchanges).rev() {
-                sums[at] = sums[at] + sums[at + 1];
-            }
+        for at in (0..=exchanges).rev() {
+            plain[at] = plain[at] + plain[at + 1];
+            asked[at] = asked[at] + asked[at + 1];
+            followed[at] = followed[at] + followed[at + 1];
         }
         Self { plain, asked, followed }
     }
@@ -248,7 +268,8 @@ impl Sizes {
         // are the smaller of the two sets.
         let asked = self.asked[at.window];
         let followed = self.followed[at.rounds];
-        self.plain[at.window] + if asked.messages < followed.messages { asked } else { followed }
+        let kept = if asked.whole.messages < followed.whole.messages { asked } else { followed };
+        (self.plain[at.window] + kept.whole).less(kept.rest)
     }
 
     /// Returns the accepted cutoffs that keep the most tokens. If several keep the same, it returns those with the

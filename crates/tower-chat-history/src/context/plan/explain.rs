@@ -2,28 +2,34 @@
 //! digests are compared.
 //!
 //! The provenance has the positions under which the prompt was made, so nothing is fitted again: the functions
-//! of the planner clear results, leave out reasoning and cut the window. It does not say if the request had a budget
-//! for thinking, so both are tried. The rules for clearing are those of the options.
+//! of the planner clear results, leave out reasoning and cut the window. The rules for clearing are those of the
+//! options.
 //!
 //! # Decisions
 //!
 //! - **No prompt is stored.** A conversation would grow with the square of its length. A list of what was left out
 //!   would have to be right for every rule of the planner, and nothing would prove it.
 
-use std::{collections::HashMap, fmt};
+use std::{collections::HashMap, fmt, iter};
 
-use tower_chat_history_core::{Cut, Exchange, Message, Provenance, Recorded, Seq};
+use tower_chat_history_core::{Compat, Cut, Exchange, Message, Provenance, Recalled, Recorded, Seq};
 
 use super::{
+    adapt::{Around, adapt},
     clearing,
     fit::{WholeWindow, kept},
     fold::Folded,
     input::check_input,
     item::{Extent, Item},
     reasoning::{Conditions, RENDERER, digest_after},
+    thoughts,
     window_index::WindowIndex,
 };
-use crate::context::{budget::ClearResults, request::RequestInfo};
+use crate::context::{
+    bridge::{UNDERSTOOD, constant_reply, first_of, is_question, reply_to_summary},
+    budget::ClearResults,
+    request::RequestInfo,
+};
 
 /// The data to make a prompt again.
 #[derive(Clone, Copy)]
@@ -40,6 +46,8 @@ pub(crate) struct ExplainInput<'a> {
     /// The message of the summary that the provenance names, if it is still stored. `None` if the provenance names no
     /// summary.
     pub(crate) summary: Option<&'a Message>,
+    /// The description of what the reader of the prompt accepted.
+    pub(crate) compat: &'a Compat,
     /// The options for clearing results.
     pub(crate) clear: Option<&'a ClearResults>,
     /// Counts the tokens of a message.
@@ -71,6 +79,10 @@ pub enum NotKnown {
         /// The version of this library.
         this: u32,
     },
+    /// The reader of the prompt accepted less than the log has, and what it accepted is not known any more. The table
+    /// of readers has changed, or what the conversation had learned about the reader is not stored any more.
+    #[error("what the reader of the prompt accepted is not known any more")]
+    OtherReader,
     /// The history could not be loaded for the call, so its prompt was made without the log.
     #[error("the prompt was made without the log, which could not be loaded")]
     NotLoaded,
@@ -143,8 +155,8 @@ pub enum Subject {
         /// The position of the exchange. It can be the exchange whose prompt is explained.
         seq: Seq,
     },
-    /// A constant message that the log does not have: the result of an abandoned call, a reply to results without one,
-    /// or the beginning that a provider requires.
+    /// A constant message that the log does not have: the result of an abandoned call, a reply before a question that
+    /// would follow another question or a result, or the beginning that a provider requires.
     StoodIn {
         /// The position of the exchange that it was sent for.
         seq: Seq,
@@ -249,12 +261,10 @@ pub(crate) fn explain(input: &ExplainInput<'_>) -> Result<Vec<Row>, NotKnown> {
         return Err(NotKnown::SummaryGone { covers_to });
     }
 
-    for thinks_with_budget in [false, true] {
-        let mut request = RequestInfo::new();
-        request.thinks_with_budget = thinks_with_budget;
-        if let Some(stages) = stages(input, provenance, &request) {
-            return Ok(rows(input, provenance, next, &stages));
-        }
+    let mut request = RequestInfo::new();
+    request.host.clone_from(&provenance.host);
+    if let Some(stages) = stages(input, provenance, &request) {
+        return Ok(rows(input, provenance, next, &stages));
     }
 
     if provenance.cut.window_start.min(next) < input.first {
@@ -265,7 +275,7 @@ pub(crate) fn explain(input: &ExplainInput<'_>) -> Result<Vec<Row>, NotKnown> {
 
 /// Makes the prompt again, for a request like this one. Returns `None` if it is not the one that was sent.
 fn stages(input: &ExplainInput<'_>, provenance: &Provenance, request: &RequestInfo) -> Option<Stages> {
-    let ExplainInput { exchanges, summary, clear, cost, .. } = *input;
+    let ExplainInput { exchanges, summary, compat, clear, cost, .. } = *input;
     let explained = &input.explained.exchange;
     let cut = Cut::at(provenance.cut);
 
@@ -274,7 +284,16 @@ fn stages(input: &ExplainInput<'_>, provenance: &Provenance, request: &RequestIn
     let answers = check_input(folded.state(), explained.input()).ok()?;
     let continues = folded.state().asked().filter(|_| answers);
     let replaced = folded.replaced().to_vec();
-    let folded = folded.into_items_before(exchanges, explained.input(), answers, request);
+    let folded = folded.into_items_before(explained.input(), answers);
+
+    let Provenance { digests, origin, .. } = provenance;
+    let conditions = Conditions { request, head: digests.head, origin, compat, old_reasoning: None };
+    // Unlike those of a window index, these positions can be after the last exchange: then its round was left out, too.
+    let extent = Extent::of(cut.positions);
+    let has_summary = summary.is_some();
+    let around = Around { exchanges, call: conditions, input: explained.input(), has_summary, counted: extent };
+    let mut folded = adapt(folded, around);
+    thoughts::leave_out(&mut folded, cut.thoughts_from, compat);
 
     let mut items = folded.clone();
     if let Some(clear) = clear {
@@ -283,22 +302,21 @@ fn stages(input: &ExplainInput<'_>, provenance: &Provenance, request: &RequestIn
     let cleared = items.clone();
 
     let log = WindowIndex::of(exchanges, &cut, continues);
-    let conditions = Conditions { request, head: provenance.digests.head, origin: &provenance.origin };
     let mut window = WholeWindow { items, exchanges, cut: &cut, continues, summary, conditions };
     let reasoning = window.apply_rule(&log);
     let ruled = window.items;
 
-    // Unlike those of a window index, these positions can be after the last exchange: then its round was left out, too.
-    let extent = Extent { window: cut.window_start, rounds: cut.rounds_start.max(cut.window_start) };
     let sent = kept(ruled.clone(), extent);
 
-    let recalled = explained.recalled.iter().map(|recalled| &recalled.message);
-    let before = summary.into_iter().chain(sent.iter().map(|item| &item.message));
-    let digest = digest_after(provenance.digests.head, before.chain(recalled).chain(explained.input()));
+    let next = sent.first().map(|item| &item.message).or(first_of(explained.input()));
+    let reply_to_summary = summary.and_then(|summary| reply_to_summary(summary, next));
+    let recalled = recalled(explained);
+    let before = summary.into_iter().chain(&reply_to_summary).chain(sent.iter().map(|item| &item.message));
+    let digest = digest_after(provenance.digests.head, before.chain(&recalled).chain(explained.input()));
     if digest != provenance.digests.prompt {
         return None;
     }
-    Some(Stages { replaced, folded, cleared, ruled, sent, restarts: reasoning.restarts })
+    Some(Stages { replaced, folded, cleared, ruled, sent, reply_to_summary, restarts: reasoning.restarts })
 }
 
 /// The items of a prompt at each stage of its making.
@@ -313,6 +331,8 @@ struct Stages {
     ruled: Vec<Item>,
     /// Those that the cut leaves.
     sent: Vec<Item>,
+    /// The constant reply to the summary.
+    reply_to_summary: Option<Message>,
     /// True if a message stands for everything before it.
     restarts: bool,
 }
@@ -320,11 +340,19 @@ struct Stages {
 /// The place of a message: its exchange, and its number there. Recalled messages have the number 0.
 type Key = (Seq, u32);
 
+/// Returns the messages that were recalled for an exchange, and the constant reply to them.
+fn recalled(exchange: &Exchange) -> Vec<Message> {
+    let Some(Recalled { message, .. }) = &exchange.recalled else { return Vec::new() };
+    let reply = first_of(exchange.input()).filter(|first| is_question(first));
+    let reply = reply.and_then(|_| constant_reply(message, UNDERSTOOD));
+    iter::once(message.clone()).chain(reply).collect()
+}
+
 /// Returns the place of an item's message in the log, or `None` if it is not in the log.
 fn key(item: &Item) -> Option<Key> {
     match item.number {
         Some(number) => Some((item.seq, number.get())),
-        None => item.is_recalled.then_some((item.seq, 0)),
+        None => (item.is_recalled && !item.is_bridge).then_some((item.seq, 0)),
     }
 }
 
@@ -337,14 +365,13 @@ struct LogMessage<'a> {
 
 /// Returns the rows of a prompt that was made at these stages, when the log's next exchange was `next`.
 fn rows(input: &ExplainInput<'_>, provenance: &Provenance, next: Seq, stages: &Stages) -> Vec<Row> {
-    let mut rows = before_window(input, provenance);
+    let mut rows = before_window(input, provenance, stages.reply_to_summary.as_ref());
     let fates = Fates::of(stages);
 
     let mut log = log_messages(input).peekable();
     for item in &stages.sent {
         let Some(place) = key(item) else {
-            let subject = Subject::StoodIn { seq: item.seq };
-            rows.push(Row { subject, fate: Fate::Sent, stored: None, sent: Some(sized(input, &item.message)) });
+            rows.push(stood_in(input, item.seq, &item.message));
             continue;
         };
         while let Some(before) = log.next_if(|logged| logged.key < place) {
@@ -364,7 +391,7 @@ fn rows(input: &ExplainInput<'_>, provenance: &Provenance, next: Seq, stages: &S
 }
 
 /// Returns the rows of everything before the window.
-fn before_window(input: &ExplainInput<'_>, provenance: &Provenance) -> Vec<Row> {
+fn before_window(input: &ExplainInput<'_>, provenance: &Provenance, reply: Option<&Message>) -> Vec<Row> {
     let start = provenance.cut.window_start;
     let covers_to = provenance.cut.covers_to;
 
@@ -377,6 +404,7 @@ fn before_window(input: &ExplainInput<'_>, provenance: &Provenance) -> Vec<Row> 
     if let Some(summary) = input.summary {
         let subject = Subject::Summary { covers_to };
         rows.push(Row { subject, fate: Fate::Sent, stored: None, sent: Some(sized(input, summary)) });
+        rows.extend(reply.map(|reply| stood_in(input, start, reply)));
     }
     rows
 }
@@ -390,13 +418,19 @@ fn after_window(input: &ExplainInput<'_>, next: Seq) -> Vec<Row> {
         let subject = Subject::Meanwhile { from: next, to: *seq };
         rows.push(Row { subject, fate: Fate::LeftOut(Why::Later), stored: None, sent: None });
     }
-    if let Some(recalled) = &exchange.recalled {
-        rows.push(sent_as_stored(input, Subject::Recalled { seq: *seq }, &recalled.message));
+    if let [message, reply @ ..] = recalled(exchange).as_slice() {
+        rows.push(sent_as_stored(input, Subject::Recalled { seq: *seq }, message));
+        rows.extend(reply.iter().map(|reply| stood_in(input, *seq, reply)));
     }
     for (index, message) in exchange.input().iter().enumerate() {
         rows.push(sent_as_stored(input, Subject::Input { index }, message));
     }
     rows
+}
+
+fn stood_in(input: &ExplainInput<'_>, seq: Seq, message: &Message) -> Row {
+    let subject = Subject::StoodIn { seq };
+    Row { subject, fate: Fate::Sent, stored: None, sent: Some(sized(input, message)) }
 }
 
 fn sent_as_stored(input: &ExplainInput<'_>, subject: Subject, message: &Message) -> Row {

@@ -15,6 +15,8 @@
 //!   that slides at every turn is never cached.
 //! - **A call that continues a turn doesn't move the window's start**, because the turn's next call needs its question.
 
+use std::iter;
+
 use tower_chat_history_core::{Cut, Message, Positions, Recorded, Seq};
 
 use super::{
@@ -22,11 +24,16 @@ use super::{
     clearing,
     cutoff_search::CutoffSearch,
     item::{Extent, Item},
+    media::MediaSize,
     reasoning::{self, Conditions, Reasoning, Rule},
+    thoughts::{self, Thoughts},
     trimming,
     window_index::{Cutoffs, Size, WindowIndex},
 };
-use crate::context::budget::{DoesNotFit, Trimming};
+use crate::context::{
+    bridge,
+    budget::{DoesNotFit, Trimming},
+};
 
 /// A window that fits.
 #[derive(Debug, Default)]
@@ -53,6 +60,10 @@ pub(crate) struct Fit {
     pub(crate) sent_under: Positions,
     /// The reasoning that was left out.
     pub(crate) reasoning: Reasoning,
+    /// The media that are left out of the messages that are sent.
+    pub(crate) media: MediaSize,
+    /// The unsigned reasoning of earlier turns.
+    pub(crate) thoughts: Thoughts,
 }
 
 /// The window of a call, before it is made to fit.
@@ -93,6 +104,8 @@ pub(super) fn fit(mut window: WholeWindow<'_>, budget: &FitBudget<'_>) -> Result
     let mut account = Account {
         cut,
         log: &log,
+        call: window.conditions,
+        cost: budget.cost,
         before,
         next: cut.positions,
         without_reasoning: false,
@@ -126,6 +139,14 @@ pub(super) fn fit(mut window: WholeWindow<'_>, budget: &FitBudget<'_>) -> Result
     if account.leave_out_reasoning(&mut items, lasting) {
         search.measure(&items);
         left_out_for_this_call = !lasting;
+    }
+
+    // Then, old reasoning is left out. If that is enough, nothing else is.
+    if lasting && account.leave_out_thoughts(&mut items) {
+        search.measure(&items);
+        if !search.is_due() && search.tokens_to_clear(lasting) == 0 {
+            return Ok(account.fit(items, search.sizes.kept(log.base), log.base, log.base));
+        }
     }
 
     // Then, recalled messages of earlier turns are left out, and results are cleared.
@@ -182,15 +203,13 @@ pub(super) fn fit(mut window: WholeWindow<'_>, budget: &FitBudget<'_>) -> Result
 }
 
 impl Fit {
-    /// Puts the summary first. Returns `false` if there is none, or if the prompt begins with a message that stands for
-    /// everything before it: it stands for the summary, too.
-    pub(super) fn begin_with(&mut self, summary: Option<&Message>) -> bool {
-        let summary = summary.filter(|_| !self.restarts);
-        if summary.is_none() {
-            self.sent_under.covers_to = Seq::FIRST;
-        }
-        self.window.splice(0..0, summary.cloned());
-        summary.is_some()
+    /// Puts the summary first, and a constant reply after it if a question follows. `input` is the first message after
+    /// the window. Returns the constant reply if it's not needed.
+    pub(super) fn begin_with(&mut self, summary: &Message, input: Option<&Message>) -> Option<Message> {
+        let reply = bridge::reply_to_summary(summary, self.window.first().or(input));
+        let unused = if reply.is_none() { bridge::constant_reply(summary, bridge::UNDERSTOOD) } else { None };
+        self.window.splice(0..0, iter::once(summary.clone()).chain(reply));
+        unused
     }
 
     /// Lets the reply shrink only as far as the prompt needs it without the tokens that are reserved for recalled
@@ -219,8 +238,9 @@ pub(super) fn unlimited(mut window: WholeWindow<'_>) -> Fit {
 
     let items = kept(window.items, Extent { window: Seq::FIRST, rounds: cut.rounds_start });
     let Begin { restarts, recallable_before } = Begin::of(&items, cut.window_start, reasoning);
+    let media = MediaSize::left_out_of(&items);
     let (window, sent) = messages(items);
-    Fit { window, sent, recallable_before, restarts, sent_under: cut.positions, reasoning, ..Fit::default() }
+    Fit { window, sent, recallable_before, restarts, sent_under: cut.positions, reasoning, media, ..Fit::default() }
 }
 
 /// Returns what a prompt with this extent contains of these items.
@@ -234,7 +254,8 @@ pub(super) fn kept(items: Vec<Item>, extent: Extent) -> Vec<Item> {
 
 /// Returns the messages of these items, and the positions of their exchanges.
 fn messages(items: Vec<Item>) -> (Vec<Message>, Vec<Seq>) {
-    let mut sent: Vec<Seq> = items.iter().map(|item| item.seq).collect();
+    let mut sent = Vec::with_capacity(items.len());
+    sent.extend(items.iter().filter(|item| !item.is_bridge).map(|item| item.seq));
     sent.dedup();
 
     // Results can be after a later exchange than their calls.
@@ -272,6 +293,9 @@ struct Account<'a> {
     /// The previous cut.
     cut: &'a Cut,
     log: &'a WindowIndex<'a>,
+    call: Conditions<'a>,
+    /// Counts the tokens of a message.
+    cost: &'a dyn Fn(&Message) -> u64,
     /// The size of the window at the previous cut.
     before: Size,
     /// The positions of the next prompts, without the cutoffs of the window.
@@ -299,10 +323,23 @@ impl Account<'_> {
         are_left_out
     }
 
+    /// Leaves out the old reasoning that nobody has signed, in this prompt and in the next ones. Returns `false` if
+    /// there is none.
+    fn leave_out_thoughts(&mut self, items: &mut [Item]) -> bool {
+        let Some(turns) = self.call.old_reasoning else { return false };
+        let before = self.log.seq(self.log.start_of_newest(usize::try_from(turns).unwrap_or(usize::MAX)));
+        let are_left_out = thoughts::leave_out(items, before, self.call.compat);
+        if are_left_out {
+            self.next.thoughts_from = self.next.thoughts_from.max(before);
+            self.trimming.left_out_reasoning = true;
+        }
+        are_left_out
+    }
+
     /// Leaves out all reasoning that is bound to its prompt: any other cut changes the prompt. If the cut lasts, the
     /// next prompts leave it out, too. Returns `false` if there is none.
     fn leave_out_reasoning(&mut self, items: &mut Vec<Item>, lasting: bool) -> bool {
-        let left_out = reasoning::leave_out_bound_to_prefix(items);
+        let left_out = reasoning::leave_out_bound_to_prefix(items, self.log.continues);
         self.reasoning.left_out += left_out;
         self.without_reasoning = true;
         if lasting && self.reasoning.left_out > 0 {
@@ -318,6 +355,11 @@ impl Account<'_> {
         let extent = log.extent(sent);
         let items = kept(items, extent);
         let Begin { restarts, recallable_before } = Begin::of(&items, extent.window, reasoning);
+        let media = MediaSize::left_out_of(&items);
+        let mut thoughts = Thoughts::default();
+        if self.call.old_reasoning.is_some() {
+            thoughts = Thoughts::of(&items, log.seq(log.most.window), self.cost);
+        }
         let (window, sent_exchanges) = messages(items);
 
         trimming.left_out_turns = sent.window > log.base.window;
@@ -357,6 +399,8 @@ impl Account<'_> {
             for_this_call: sent != stored,
             sent_under,
             reasoning,
+            media,
+            thoughts,
         }
     }
 }

@@ -125,7 +125,7 @@ fn request(reserve: u32) -> RequestInfo {
     request
 }
 
-fn window(log: &[Recorded], cut: Option<&Cut>) -> LoadedWindow {
+pub(super) fn window(log: &[Recorded], cut: Option<&Cut>) -> LoadedWindow {
     let start = cut.map_or(Seq::FIRST, |cut| cut.window_start);
     let exchanges = log.iter().filter(|recorded| recorded.seq >= start).cloned().collect();
     let window = Window::new(Revision::new(Incarnation::random(), 1), None, exchanges, false);
@@ -148,6 +148,10 @@ fn fitted_once(
 }
 
 impl Policy {
+    pub(super) fn without_clearing(self) -> Self {
+        Self { clear: None, ..self }
+    }
+
     pub(super) fn with_rule(self, rule: Rule) -> Self {
         Self { rule, ..self }
     }

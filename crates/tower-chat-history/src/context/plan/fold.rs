@@ -6,23 +6,23 @@
 //! reply. The provider refuses one without the other. They are therefore one round, with everything between them: a cut
 //! leaves out all of them or none. If none of them is in a round, nothing leaves out one of them alone.
 //!
-//! # Rounds without a reply
+//! # Constant replies
 //!
-//! The model may not have replied to a round before the next question. The calls of such a round have their results:
-//! those that are stored, or the constant ones. Anthropic's models that think with a budget refuse these results if no
-//! thinking is before the calls (as of November 2026): another provider made them, or the thinking had to be left out.
-//! They accept calls without thinking in earlier turns, so a constant reply ends the turn of the round.
+//! A [constant reply](crate::context::bridge) stands before a question where the last message is no reply. It is sent
+//! as long as the messages around it are:
 //!
-//! The reply depends only on the log and on [a condition of the request](RequestInfo::thinks_with_budget). It has the
-//! round of the results, so that a cut that leaves these out leaves it out, too.
+//! - Usually, a question stands before the round without a reply, so the constant reply stays if the round is left out.
+//! - If a reply stands before the round, the constant reply belongs to the round.
+//! - The results of a round and a question can be in one input, which is sent as it is. If the round is left out, a
+//!   constant reply takes the place of the last result.
 
-use std::{collections::BTreeMap, num::NonZeroU32};
+use std::{collections::BTreeMap, mem, num::NonZeroU32};
 
 use tower_chat_history_core::{Closes, Exchange, Message, OpenCalls, Placed, Positions, Recorded, Role, Rounds, Seq};
 
 use super::item::{Item, Round};
 use crate::context::{
-    request::RequestInfo,
+    bridge::{NO_REPLY, constant_reply, first_of, is_question, waits_for_reply},
     server_tools::{Settlement, needs_reply},
     view::opening_before,
 };
@@ -41,6 +41,8 @@ pub(super) struct Folded {
     next: Seq,
     /// The positions of the exchanges that another attempt to answer the same calls replaced.
     replaced: Vec<Seq>,
+    /// True if a reply of the current exchange, after its last item, is not sent.
+    has_gap: bool,
     /// True if every exchange was added as a plain one. No item then has calls or results of the provider, and no
     /// instruction needs a reply.
     has_only_plain_exchanges: bool,
@@ -87,6 +89,7 @@ impl Folded {
             members: Vec::new(),
             next: positions.window_start,
             replaced: Vec::new(),
+            has_gap: false,
             has_only_plain_exchanges: true,
         };
         for recorded in exchanges {
@@ -106,6 +109,7 @@ impl Folded {
         }
 
         self.has_only_plain_exchanges = false;
+        self.has_gap = false;
         let begun = self.state.begin(recorded);
         self.truncate_to(begun.back_to);
 
@@ -142,7 +146,11 @@ impl Folded {
     /// Adds a message of the log, if it is sent, and before it the substitutes for the results of the calls that it
     /// closes.
     fn push(&mut self, message: &Message, rest: &[Message], place: Place) {
-        let Placed::Sent { message, closed } = self.state.push(message, rest) else { return };
+        let is_reply = message.is_reply();
+        let Placed::Sent { message, closed } = self.state.push(message, rest) else {
+            self.has_gap |= is_reply;
+            return;
+        };
 
         let before = self.items.len();
         if !closed.is_empty() {
@@ -155,7 +163,8 @@ impl Folded {
         }
 
         let Place { seq, number, is_recalled, is_reply, .. } = place;
-        self.items.push(Item { number, is_recalled, is_reply, ..Item::new(message, seq) });
+        let follows_gap = mem::take(&mut self.has_gap);
+        self.items.push(Item { number, is_recalled, is_reply, follows_gap, ..Item::new(message, seq) });
     }
 
     /// Adds the constant results of calls of the newest round.
@@ -264,7 +273,7 @@ impl Folded {
         }
         let mut calls = self.items.iter().map(|item| item.message.tool_calls());
         let open = calls.rfind(|calls| !calls.is_empty())?;
-        input.iter().position(|message| message.tool_calls() == open)
+        input.iter().position(|message| message.sendable().tool_calls() == open)
     }
 
     /// Gives the open calls their constant result.
@@ -275,19 +284,14 @@ impl Folded {
     }
 
     /// Returns the items before an input, which `answers` the open calls or opens a turn.
-    pub(super) fn into_items_before(
-        mut self,
-        exchanges: &[Recorded],
-        input: &[Message],
-        answers: bool,
-        request: &RequestInfo,
-    ) -> Vec<Item> {
+    pub(super) fn into_items_before(mut self, input: &[Message], answers: bool) -> Vec<Item> {
         if !answers {
             self.close();
         }
         let mut items = self.into_items(answers && input.iter().all(Message::is_tool_result));
-        if request.thinks_with_budget {
-            end_rounds(&mut items, exchanges, !answers);
+        if first_of(input).is_some_and(is_question) {
+            let reply = bridge(&mut items, false);
+            items.extend(reply);
         }
         items
     }
@@ -310,6 +314,7 @@ impl Folded {
             settle(&mut items, continues, next);
             bind_instructions(&mut items);
         }
+        add_bridges(&mut items);
         open(&mut items);
         items
     }
@@ -356,11 +361,16 @@ fn settle(items: &mut Vec<Item>, continues: bool, next: Seq) {
 
     let mut changes = changes.into_iter().peekable();
     let mut at = 0;
+    let mut is_gap = false;
     items.retain_mut(|item| {
+        item.follows_gap |= mem::take(&mut is_gap);
         let change = changes.next_if(|change| change.at == at);
         at += 1;
         let Some(change) = change else { return true };
-        let Some(message) = change.left else { return false };
+        let Some(message) = change.left else {
+            is_gap = true;
+            return false;
+        };
         item.message = message;
         item.is_settled = true;
         true
@@ -433,40 +443,77 @@ fn spans(links: &[(usize, usize)]) -> Vec<(usize, usize)> {
     spans
 }
 
-/// The constant reply to a round without one.
-pub(super) const ABANDONED: &str = "[no reply: this turn was abandoned]";
-
-/// Adds a reply after each round that a question follows. If `opens_turn`, a question follows the items.
-fn end_rounds(items: &mut Vec<Item>, exchanges: &[Recorded], opens_turn: bool) {
-    let mut ended = Vec::with_capacity(items.len() + 1);
-    // The exchange of the last reply.
-    let mut replied: Option<Seq> = None;
-    // The reply that is missing after the results after it.
-    let mut missing: Option<Item> = None;
-
-    for item in items.drain(..) {
-        if item.message.is_reply() {
-            replied = Some(item.seq);
-            missing = None;
-        } else if !item.message.answers().is_empty() {
-            missing = reply_to(&item);
-        } else if replied.is_some_and(|replied| replied < item.seq) && opens_turn_at(exchanges, item.seq) {
-            ended.extend(missing.take());
+/// Adds the constant replies before questions.
+fn add_bridges(items: &mut Vec<Item>) {
+    let mut added = Vec::new();
+    for at in 1..items.len() {
+        let (before, next) = items.split_at_mut(at);
+        let Some(next) = next.first() else { break };
+        let (message, rest) = (&next.message, next.rest.as_ref());
+        if is_question(message) {
+            let is_own = before.last().is_some_and(|last| is_of_one_input(last, next));
+            added.extend(bridge(before, is_own).map(|reply| (at, reply)));
+        } else if rest.is_some_and(is_question) && before.last().is_some_and(|last| last.round == next.round) {
+            // The message has results, and a question that stays if their round is left out.
+            bridge(before, true);
         }
-        ended.push(item);
     }
-    ended.extend(missing.filter(|_| opens_turn));
-    *items = ended;
+
+    // Most logs need none.
+    if added.is_empty() {
+        return;
+    }
+    let mut added = added.into_iter().peekable();
+    let whole = mem::replace(items, Vec::with_capacity(items.len() + added.len()));
+    for (at, item) in whole.into_iter().enumerate() {
+        items.extend(added.next_if(|(before, _)| *before == at).map(|(_, reply)| reply));
+        items.push(item);
+    }
 }
 
-/// Returns `true` if the exchange at this position opens a turn.
-fn opens_turn_at(exchanges: &[Recorded], seq: Seq) -> bool {
-    let at = exchanges.binary_search_by_key(&seq, |recorded| recorded.seq);
-    at.is_ok_and(|at| exchanges[at].exchange.opens_turn())
+/// Returns `true` if a caller sent two messages one after the other, as its input.
+fn is_of_one_input(last: &Item, next: &Item) -> bool {
+    let is_of_log = last.number.is_some() && !last.is_recalled;
+    is_of_log && last.seq == next.seq && !next.follows_gap
 }
 
-/// Returns the constant reply to results. A dialect reads what it writes. If it does not, there is no reply.
-fn reply_to(results: &Item) -> Option<Item> {
-    let message = Message::compose(results.message.dialect()?, &Role::Assistant, ABANDONED).ok()?;
-    Some(Item { round: results.round, ..Item::new(message, results.seq) })
+/// Returns the constant reply to the last of these items before a question, if it needs one. `is_own` if the question
+/// is the caller's own next message. If the question needs the reply only without the last item's round, the reply is
+/// what stays of the item.
+fn bridge(before: &mut [Item], is_own: bool) -> Option<Item> {
+    let asks_without_rounds = ends_with_question(before.iter());
+    let last = before.last_mut()?;
+    let is_missing = waits_for_reply(&last.message) && !is_own;
+    let Some(round) = last.round else { return if is_missing { Item::bridge(last, None) } else { None } };
+
+    if is_missing {
+        return Item::bridge(last, Some(round).filter(|_| !asks_without_rounds));
+    }
+    if asks_without_rounds && last.rest.is_none() {
+        let reply = constant_reply(&last.message, NO_REPLY);
+        leave_reply(before, round, reply);
+    }
+    None
+}
+
+/// Lets the constant reply stay in place of this round, which is at the end of these items. It is the rest of the last
+/// item that has none. Reasoning can leave before the round does, so an item that has nothing else keeps no reply.
+pub(super) fn leave_reply(items: &mut [Item], round: Round, reply: Option<Message>) {
+    let of_round = |item: &Item| item.is_left_out || item.round == Some(round) && item.rest.is_none();
+    let before = items.iter().rposition(|item| !of_round(item));
+    let Some(items) = items.get_mut(before.map_or(0, |before| before + 1)..) else { return };
+
+    let stays = items.iter().rposition(|item| !item.is_left_out && item.outlasts_reasoning());
+    let last = items.len().checked_sub(1);
+    if let Some(item) = stays.or(last).and_then(|at| items.get_mut(at)) {
+        item.rest = reply;
+        item.rests_as_bridge = true;
+    }
+}
+
+/// Returns `true` if a message that waits for a reply would be the last one without the rounds at the end.
+pub(super) fn ends_with_question<'a>(items: impl DoubleEndedIterator<Item = &'a Item>) -> bool {
+    let mut items = items.rev();
+    let last = items.find_map(|item| if item.round.is_none() { Some(&item.message) } else { item.rest.as_ref() });
+    last.is_some_and(waits_for_reply)
 }

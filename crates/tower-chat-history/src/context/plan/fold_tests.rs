@@ -10,12 +10,12 @@ use tower_chat_history_core::{
 
 use super::{
     FitError, InputError, LoadedWindow,
-    fold::{ABANDONED, Folded},
+    fold::Folded,
     item::{Extent, Item, Round},
     plan_prompt,
     tests::plan_input,
 };
-use crate::context::request::RequestInfo;
+use crate::context::bridge::NO_REPLY;
 
 /// Returns the log of these exchanges: the messages of each, and the exchange that it continues.
 fn log(dialect: &'static dyn Dialect, exchanges: &[(&[&str], Option<u64>)]) -> Vec<Recorded> {
@@ -127,8 +127,8 @@ fn a_result_belongs_to_the_round_of_its_call_also_if_it_begins_a_reply_with_call
     };
     let (first, second) = (round(0, 1), round(1, 2));
     // The substitute for the result of `c1` is in the round of its call, like the result of `c0`. The question stays if
-    // the second round is left out.
-    assert_eq!(rounds_of(&two, &[result, QUESTION, &later]), [None, first, first, first, None, second]);
+    // the second round is left out, and so does the constant reply before it.
+    assert_eq!(rounds_of(&two, &[result, QUESTION, &later]), [None, first, first, first, None, None, second]);
     assert_eq!(rounds_of(&one, &[result, QUESTION, &later]), [None, first, first, None, second]);
     assert_eq!(rounds_of(&one, &[result, &later]), [None, first, first, second]);
 }
@@ -169,25 +169,35 @@ const RESULT: &str = r#"{"role":"user","content":[{"type":"tool_result","tool_us
 const TEXT: &str = r#"{"role":"user","content":"and?"}"#;
 const SAID: &str = r#"{"role":"assistant","content":"a"}"#;
 
-/// Returns the roles of the items: `u` for a question, `r` for results, `a` for a reply, `-` for the constant one.
-fn items(exchanges: &[(&[&str], Option<u64>)], opens_turn: bool, thinks: bool) -> (String, Vec<Item>) {
-    let log = log(&AnthropicMessages, exchanges);
+/// Returns the roles of the items before a question, or before an input that continues the turn: `u` for a question,
+/// `r` for results, `a` for a reply, `-` for the constant one.
+fn items(dialect: &'static dyn Dialect, exchanges: &[(&[&str], Option<u64>)], opens_turn: bool) -> (String, Vec<Item>) {
+    let log = log(dialect, exchanges);
     let folded = Folded::of(&log, Positions::default());
-    let mut request = RequestInfo::new();
-    request.thinks_with_budget = thinks;
-    let items = folded.into_items_before(&log, &[], !opens_turn, &request);
-    let kind = |item: &Item| match &item.message {
-        message if message.json().contains(ABANDONED) => '-',
+    let question = Message::in_dialect(dialect, QUESTION).unwrap();
+    let input: Vec<Message> = opens_turn.then_some(question).into_iter().collect();
+    let items = folded.into_items_before(&input, !opens_turn);
+    (items.iter().map(kind).collect(), items)
+}
+
+fn kind(item: &Item) -> char {
+    match &item.message {
+        message if message.json().contains(NO_REPLY) => '-',
         message if message.is_reply() => 'a',
         message if !message.answers().is_empty() => 'r',
         _ => 'u',
-    };
-    (items.iter().map(kind).collect(), items)
+    }
+}
+
+/// Returns the roles of what a cut keeps.
+fn kept(items: &[Item], window: u64, rounds: u64) -> String {
+    let extent = Extent { window: Seq::new(window), rounds: Seq::new(rounds) };
+    items.iter().filter_map(|item| item.clone().kept(extent)).map(|item| kind(&item)).collect()
 }
 
 #[test]
 fn a_question_after_a_round_without_a_reply_is_after_a_constant_reply() {
-    let kinds = |log: &[(&[&str], Option<u64>)], opens_turn| items(log, opens_turn, true).0;
+    let kinds = |log: &[(&[&str], Option<u64>)], opens_turn| items(&AnthropicMessages, log, opens_turn).0;
     let asked: (&[&str], Option<u64>) = (&ASKED, None);
     assert_eq!(kinds(&[asked], true), "uar-", "abandoned by the input");
     assert_eq!(kinds(&[asked], false), "ua", "answered by the input");
@@ -204,18 +214,39 @@ fn a_question_after_a_round_without_a_reply_is_after_a_constant_reply() {
 }
 
 #[test]
-fn a_request_without_a_budget_needs_no_constant_reply() {
-    assert_eq!(items(&[(&ASKED, None)], true, false).0, "uar");
+fn a_question_after_a_question_without_a_reply_is_after_a_constant_reply() {
+    let kinds = |log: &[(&[&str], Option<u64>)]| items(&ChatCompletions, log, true).0;
+    let blank = r#"{"role":"assistant","content":""}"#;
+    assert_eq!(kinds(&[(&[QUESTION, blank], None), (&[QUESTION, SAID], None)]), "u-ua");
+    assert_eq!(kinds(&[(&[QUESTION], None), (&[QUESTION, blank], None)]), "u-u-");
+    assert_eq!(kinds(&[(&[QUESTION, blank, QUESTION, SAID], None)]), "u-ua", "in one exchange");
+    assert_eq!(kinds(&[(&[QUESTION, QUESTION, SAID], None)]), "uua", "what a caller sends stays");
 }
 
 #[test]
-fn a_cut_leaves_out_the_constant_reply_with_its_round() {
-    let (kinds, items) = items(&[(&ASKED, None), (&[TEXT, SAID], None)], true, true);
-    let kept = |window: u64, rounds: u64| -> String {
-        let kept = |item: &Item| item.is_kept(Extent { window: Seq::new(window), rounds: Seq::new(rounds) });
-        kinds.chars().zip(&items).filter(|(_, item)| kept(item)).map(|(kind, _)| kind).collect()
-    };
-    assert_eq!([kept(0, 0), kept(0, 2), kept(1, 1)], ["uar-ua", "uua", "ua"]);
+fn a_constant_reply_stays_without_the_round_before_it() {
+    let (kinds, items) = items(&AnthropicMessages, &[(&ASKED, None), (&[TEXT, SAID], None)], true);
+    assert_eq!(kinds, "uar-ua");
+    assert_eq!([kept(&items, 0, 0), kept(&items, 0, 2), kept(&items, 1, 1)], ["uar-ua", "u-ua", "ua"]);
+}
+
+#[test]
+fn a_constant_reply_takes_the_place_of_a_round_before_a_question_of_the_same_input() {
+    let both = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"1"},{"type":"text","text":"and?"}]}"#;
+    for answer in [&[RESULT, TEXT, SAID][..], &[both, SAID]] {
+        let (kinds, items) = items(&AnthropicMessages, &[(&ASKED, None), (answer, Some(0))], true);
+        assert!(kinds == "uarua" || kinds == "uara", "{kinds}");
+        assert_eq!(kept(&items, 0, 2), "u-ua", "the round is left out");
+        assert_eq!(kept(&items, 0, 0), kinds);
+    }
+}
+
+#[test]
+fn a_constant_reply_to_a_round_after_a_reply_belongs_to_the_round() {
+    let log: &[(&[&str], Option<u64>)] = &[(&[QUESTION, SAID], None), (&[ASKED[1]], None), (&[TEXT, SAID], None)];
+    let (kinds, items) = items(&AnthropicMessages, log, true);
+    assert_eq!(kinds, "uaar-ua");
+    assert_eq!(kept(&items, 0, 3), "uaua");
 }
 
 /// Messages of two dialects, and a blank reply in each.

@@ -121,7 +121,9 @@ impl<'a> History<'a> {
     pub(crate) fn is_abridged(self) -> bool {
         let cut = self.cut();
         self.window().is_some_and(|window| {
-            window.truncated || window.revision.first() > Seq::FIRST || cut.is_some_and(|cut| *cut != Cut::default())
+            window.truncated
+                || window.revision.first() > Seq::FIRST
+                || cut.is_some_and(|cut| cut.positions != Positions::default())
         })
     }
 
@@ -166,15 +168,19 @@ pub(super) fn cut_truncated(window: &LoadedWindow, limit: LoadLimit) -> Option<C
     }
 
     let most_messages = limit.messages() / 4 * 3;
-    let most_bytes = limit.bytes() / 4 * 3;
+    let most_text = limit.bytes() / 4 * 3;
+    let most_media = limit.media_bytes() / 4 * 3;
     let mut messages = 0;
-    let mut bytes = 0;
+    let mut text = 0;
+    let mut media = 0;
     let mut start = None;
     for recorded in window.exchanges.iter().rev() {
         messages += recorded.exchange.counted_messages();
-        bytes += recorded.exchange.bytes();
+        let media_bytes = recorded.exchange.media_bytes();
+        text += recorded.exchange.bytes().saturating_sub(media_bytes);
+        media += media_bytes;
         // The newest turn stays whole, even if it is larger.
-        if start.is_some() && (messages > most_messages || bytes > most_bytes) {
+        if start.is_some() && (messages > most_messages || text > most_text || media > most_media) {
             break;
         }
         if can_start_window(recorded) {
@@ -220,6 +226,10 @@ pub(crate) fn pinned(window: &LoadedWindow, input: &[Message], request: &Request
     let newest = turn.iter().rfind(|recorded| recorded.seq >= from && digests_of_reply(&recorded.exchange).is_some());
     let mut sent_under = newest?.exchange.provenance.as_ref()?.cut;
     sent_under.encrypted_from = sent_under.encrypted_from.max(stored.encrypted_from);
+    // Reasoning that leaves at the end of each turn has no stored position, and the plan finds its position again.
+    if sent_under.thoughts_from >= turn.first()?.seq {
+        sent_under.thoughts_from = stored.thoughts_from;
+    }
 
     let is_loaded = is_under(sent_under, stored, &window.exchanges) && !window.truncated;
     if is_loaded || sent_under.window_start > turn.first()?.seq {

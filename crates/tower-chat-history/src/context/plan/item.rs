@@ -2,7 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use tower_chat_history_core::{Message, Seq};
+use tower_chat_history_core::{Message, Positions, Seq};
+
+use super::media::MediaSize;
+
+use crate::context::bridge::{NO_REPLY, UNDERSTOOD, constant_reply};
 
 /// A message of the [view](crate::context::view), with its exchange and its round.
 #[derive(Clone, Debug)]
@@ -17,14 +21,26 @@ pub(super) struct Item {
     /// results belong to it too. A message that stands for everything before it belongs to a round only if it has
     /// calls.
     pub(super) round: Option<Round>,
-    /// The message that stays if the round is left out: what the message says besides its results.
+    /// The message that stays if the round is left out: what the message says besides its results, or a constant reply
+    /// in its place.
     pub(super) rest: Option<Message>,
-    /// True for the recalled messages of its exchange.
+    /// True if that is a constant reply.
+    pub(super) rests_as_bridge: bool,
+    /// True for a [constant reply](crate::context::bridge) before a question. It has the position of the item before it,
+    /// or of the calls that this item answers.
+    pub(super) is_bridge: bool,
+    /// True if a reply between this message and the one before it, in the same exchange, is not sent.
+    pub(super) follows_gap: bool,
+    /// The whole message, if [old reasoning](super::thoughts) was left out of it.
+    pub(super) whole: Option<Message>,
+    /// True for the recalled messages of its exchange, and for the constant reply to them.
     pub(super) is_recalled: bool,
     /// True for the elements of its exchange's reply.
     pub(super) is_reply: bool,
     /// True if [calls or results](crate::context::server_tools) of the provider are left out of the message.
     pub(super) is_settled: bool,
+    /// The media that are left out of the message, because its reader does not accept them.
+    pub(super) left_out: MediaSize,
     /// True while the [rule for reasoning](super::reasoning) is applied, if it leaves out the item.
     pub(super) is_left_out: bool,
 }
@@ -45,7 +61,7 @@ pub(super) struct Round {
 
 /// The part of the log that a prompt contains: the exchanges from `window` on, without the rounds that an exchange
 /// before `rounds` follows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) window: Seq,
     pub(super) rounds: Seq,
@@ -54,6 +70,11 @@ pub(super) struct Extent {
 impl Extent {
     /// The whole log.
     pub(super) const ALL: Self = Self { window: Seq::FIRST, rounds: Seq::FIRST };
+
+    /// Returns the extent of a prompt under a cut with these positions.
+    pub(super) fn of(Positions { window_start, rounds_start, .. }: Positions) -> Self {
+        Self { window: window_start, rounds: rounds_start.max(window_start) }
+    }
 }
 
 impl Item {
@@ -65,11 +86,29 @@ impl Item {
             number: None,
             round: None,
             rest: None,
+            rests_as_bridge: false,
+            is_bridge: false,
+            follows_gap: false,
+            whole: None,
             is_recalled: false,
             is_reply: false,
             is_settled: false,
+            left_out: MediaSize { number: 0, bytes: 0 },
             is_left_out: false,
         }
+    }
+
+    /// Creates the item of the constant reply to this one.
+    pub(super) fn bridge(to: &Self, round: Option<Round>) -> Option<Self> {
+        let message = constant_reply(&to.message, if to.is_recalled { UNDERSTOOD } else { NO_REPLY })?;
+        // A result can be after a later exchange than its call, and without the call there is nothing to reply to.
+        let seq = to.round.filter(|_| to.rest.is_none()).map_or(to.seq, |round| round.asked);
+        Some(Self { round, is_bridge: true, is_recalled: to.is_recalled, ..Self::new(message, seq) })
+    }
+
+    /// Puts a constant reply in place of the message.
+    pub(super) fn stand_in(self, reply: Message) -> Self {
+        Self { round: self.round, is_bridge: true, is_recalled: self.is_recalled, ..Self::new(reply, self.seq) }
     }
 
     /// Returns `true` if a prompt with this extent contains the whole message.
@@ -84,22 +123,38 @@ impl Item {
         if self.is_kept(extent) {
             Some(&self.message)
         } else {
-            self.rest.as_ref().filter(|_| self.seq >= extent.window)
+            self.rest.as_ref().filter(|_| self.is_rest_kept(extent))
         }
     }
 
     /// Returns the item as a prompt with this extent contains it: whole, only its rest, or `None` if nothing of it is
     /// kept.
     pub(super) fn kept(self, extent: Extent) -> Option<Self> {
-        if self.is_kept(extent) { Some(self) } else { self.without_round().filter(|item| item.seq >= extent.window) }
+        if self.is_kept(extent) {
+            return Some(self);
+        }
+        let is_kept = self.is_rest_kept(extent);
+        self.without_round().filter(|_| is_kept)
+    }
+
+    /// Returns `true` if a prompt with this extent contains the message without its round. A constant reply is of use
+    /// only after the question before the round.
+    fn is_rest_kept(&self, extent: Extent) -> bool {
+        let asked = self.round.map(|round| round.asked).filter(|_| self.rests_as_bridge);
+        self.seq >= extent.window && asked.is_none_or(|asked| asked >= extent.window)
     }
 
     /// Returns the item without its round, or `None` if nothing is left.
-    pub(super) fn without_round(self) -> Option<Self> {
-        if self.round.is_none() {
-            return Some(self);
-        }
-        let message = self.rest?;
-        Some(Self { message, round: None, rest: None, ..self })
+    pub(super) fn without_round(mut self) -> Option<Self> {
+        let Some(Round { asked, .. }) = self.round.take() else { return Some(self) };
+        let message = self.rest.take()?;
+
+        // A result can be after a later exchange than its call, and the constant reply is to the question before the
+        // call.
+        Some(if self.rests_as_bridge {
+            Self { seq: asked, ..self }.stand_in(message)
+        } else {
+            Self { message, ..self }
+        })
     }
 }

@@ -3,6 +3,11 @@
 //! Begin with [`plan_prompt`]. It folds the log's window into [items](item), leaves out [reasoning] that is not valid any
 //! more, and makes the rest [fit] the budget.
 
+mod adapt;
+#[cfg(test)]
+mod adapt_tests;
+#[cfg(test)]
+mod asking_tests;
 mod call_budget;
 mod clearing;
 mod cutoff_search;
@@ -16,6 +21,9 @@ mod fold_tests;
 mod history;
 mod input;
 mod item;
+mod media;
+#[cfg(test)]
+mod media_tests;
 mod reasoning;
 #[cfg(test)]
 mod reasoning_tests;
@@ -28,6 +36,9 @@ mod sequence_tests;
 mod server_tools_tests;
 #[cfg(test)]
 mod tests;
+mod thoughts;
+#[cfg(test)]
+mod thoughts_tests;
 pub(crate) mod transcript;
 #[cfg(test)]
 mod transcript_tests;
@@ -36,26 +47,33 @@ mod trimming;
 mod trimming_tests;
 mod window_index;
 
-use tower_chat_history_core::{Cut, LoadLimit, Message, Origin, Recorded, Seq};
+use tower_chat_history_core::{Cut, LoadLimit, MediaCompat, Message, Origin, Positions, Recorded, Seq};
 
 pub(crate) use self::{
+    adapt::forms_to_count,
     call_budget::{CallBudget, FitBudget, GrownWindow},
     history::{History, LoadedWindow, first_uncovered, pinned},
     input::refuse_foreign,
+    media::MediaSize,
     reasoning::{Conditions, SentPrompt, provenance},
     window_index::can_start_window,
 };
 use self::{
+    adapt::{Around, adapt},
     fit::{Fit, WholeWindow},
     fold::Folded,
     history::cut_truncated,
     input::{check_continued, check_input, continues_turn},
+    item::Extent,
 };
 pub use self::{
     input::{InputError, OnOpenTurn},
     transcript::TranscriptError,
 };
-use crate::context::budget::{DoesNotFit, TrimReason, Trimming};
+use crate::context::{
+    bridge,
+    budget::{DoesNotFit, TrimReason, Trimming},
+};
 
 /// A list that cannot be made to fit.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -82,7 +100,7 @@ pub(crate) struct Plan {
     pub(crate) budget: Option<CallBudget>,
     /// The tokens by which the prompt may exceed the budget's largest prompt, because the provider counts fewer.
     pub(crate) raised_by: u64,
-    /// The size of the summary that is sent.
+    /// The size of the summary that is sent, with the constant reply to it.
     pub(crate) summary_tokens: u64,
     /// The part of the log from which messages can be recalled for this call, which may be empty if messages of other
     /// conversations can be. `None` if nothing is to be recalled.
@@ -104,6 +122,7 @@ pub(crate) struct PlanInput<'a> {
     pub(crate) history: History<'a>,
     /// The summary, as the message that is sent first.
     pub(crate) summary: Option<&'a Message>,
+    /// The size of the summary and of the constant reply to it.
     pub(crate) summary_tokens: u64,
     pub(crate) input: &'a [Message],
     /// The messages that are stored in place of the input.
@@ -249,10 +268,36 @@ impl<'a> Extras<'a> {
 }
 
 /// Plans a call with these extras, and without fallbacks.
+///
+/// If media are left out and the prompt becomes smaller, they are counted again in what is left, because the next
+/// prompts count them there. The other prompt can have another size, so this can take more than one step.
 fn plan_with_extras(
+    input: &PlanInput<'_>,
+    budget: Option<FitBudget<'_>>,
+    extras: Extras<'_>,
+) -> Result<Plan, FitError> {
+    const MOST_STEPS: usize = 3;
+
+    let mut counted = Extent::of(input.history.cut().map_or_else(Positions::default, |cut| cut.positions));
+    let mut plan = plan_with_media(input, budget, extras, counted)?;
+    for _ in 0..MOST_STEPS {
+        let sent = Extent::of(plan.fit.sent_under);
+        if plan.fit.media.number == 0 || sent == counted {
+            break;
+        }
+        counted = sent;
+        let Ok(next) = plan_with_media(input, budget, extras, counted) else { break };
+        plan = next;
+    }
+    Ok(plan)
+}
+
+/// Plans a call with these extras. The media in this extent count.
+fn plan_with_media(
     input: &PlanInput<'_>,
     mut budget: Option<FitBudget<'_>>,
     extras: Extras<'_>,
+    counted: Extent,
 ) -> Result<Plan, FitError> {
     let history = input.history;
     let window = history.window();
@@ -272,12 +317,20 @@ fn plan_with_extras(
     let answers = check(&folded, input)?;
     let continues = folded.state().asked().filter(|_| answers);
     let superseded = if answers { 0 } else { folded.open().len() };
-    let items = folded.into_items_before(exchanges, input.input, answers, input.conditions.request);
+    let items = folded.into_items_before(input.input, answers);
+    let has_summary = extras.summary.is_some();
+    let around = Around { exchanges, call: input.conditions, input: input.input, has_summary, counted };
+    let mut items = adapt(items, around);
 
-    // The room for a summary and for recalled messages. Only an input that opens a turn gets recalled messages, so they
-    // are never between a call and its result. Without the log, nothing is known about the conversation, not even if it
-    // exists.
-    let recall_reserve = extras.recall_reserve.filter(|_| !answers);
+    // The old reasoning that earlier compactions left out, or that leaves at the end of each turn.
+    let thoughts_from = thoughts::left_out_before(input.conditions, exchanges, &cut, continues);
+    let leaves_out_thoughts = thoughts::leave_out(&mut items, thoughts_from, input.conditions.compat);
+
+    // The room for a summary and for recalled messages. Only a question that opens a turn gets recalled messages, so
+    // they are never between a call and its result. Without the log, nothing is known about the conversation, not even
+    // if it exists.
+    let first = bridge::first_of(input.input);
+    let recall_reserve = extras.recall_reserve.filter(|_| !answers && first.is_some_and(bridge::is_question));
     let recalls_others = input.recalls_others && !matches!(history, History::Resent(_));
     let begins_within = window.is_some_and(|window| cut.window_start > window.revision.first());
     if let Some(FitBudget { call, .. }) = &mut budget {
@@ -296,9 +349,21 @@ fn plan_with_extras(
         let last = fit.sent.last().and_then(|seq| exchanges.iter().rfind(|recorded| recorded.seq == *seq));
         check_continued(last, continues)?;
     }
-    let has_summary = fit.begin_with(extras.summary);
+
+    // The summary. A message that stands for everything before it stands for the summary, too.
+    let mut summary_tokens = 0;
+    if let Some(summary) = extras.summary.filter(|_| !fit.restarts) {
+        let unused = fit.begin_with(summary, first);
+        let unused = unused.zip(budget.as_ref()).map_or(0, |(reply, budget)| (budget.cost)(&reply));
+        summary_tokens = extras.summary_tokens.saturating_sub(unused);
+    } else {
+        fit.sent_under.covers_to = Seq::FIRST;
+    }
 
     // The cut to store with the exchange.
+    if leaves_out_thoughts {
+        fit.sent_under.thoughts_from = fit.sent_under.thoughts_from.max(thoughts_from);
+    }
     fit.sent_under.recalled_from = fit.sent_under.recalled_from.max(positions.recalled_from);
     fit.cut = fit.cut.or(truncated).filter(|_| window.is_some());
     if positions.recalled_from > cut.recalled_from && budget.is_some_and(|budget| budget.stores) {
@@ -326,7 +391,7 @@ fn plan_with_extras(
         superseded,
         budget,
         raised_by: 0,
-        summary_tokens: if has_summary { extras.summary_tokens } else { 0 },
+        summary_tokens,
         recallable,
     })
 }
@@ -358,13 +423,15 @@ fn in_window<'a>(exchanges: &'a [Recorded], cut: &Cut) -> &'a [Recorded] {
 }
 
 /// Returns the cut that the window should have after a call. The exchanges that it leaves out can then be summarized in
-/// advance. `origin` is that of the next call, whose prompt lacks everything that this origin cannot read. Returns
-/// `None` if the window can stay as it is, or if its last turn is still open.
+/// advance. `origin` and `media` are those of the next call's reader. Its prompt lacks everything that it cannot read.
+/// Returns `None` if the window can stay as it is, or if its last turn is still open.
 pub(crate) fn next_cut(
     window: &LoadedWindow,
     limit: LoadLimit,
     budget: &FitBudget<'_>,
     origin: &Origin,
+    media: MediaCompat,
+    old_reasoning: Option<u32>,
 ) -> Option<Cut> {
     let truncated = cut_truncated(window, limit);
     let cut = truncated.as_ref().or(window.cut()).cloned().unwrap_or_default();
@@ -375,8 +442,11 @@ pub(crate) fn next_cut(
     }
 
     // The head of the next prompt is not known yet. Without reasoning, the sizes are the smallest possible ones.
-    let conditions = Conditions { origin, ..Conditions::unknown() };
-    let items = folded.into_items(false);
+    let conditions = Conditions { origin, old_reasoning, ..Conditions::unknown() };
+    let mut items = folded.into_items(false);
+    media::leave_out(&mut items, media, &[], Extent::of(cut.positions));
+    let thoughts_from = thoughts::left_out_before(conditions, exchanges, &cut, None);
+    thoughts::leave_out(&mut items, thoughts_from, conditions.compat);
     let whole = WholeWindow { items, exchanges, cut: &cut, continues: None, summary: None, conditions };
     let watermarks = budget.watermarks.as_if_due();
     let fit = fit::fit(whole, &FitBudget { watermarks, ..*budget }).ok()?;

@@ -29,18 +29,23 @@
 //!   another provider needs. So a change of the provider loses nothing.
 
 use tower_chat_history_core::{
-    Bound, Cut, Digest, Exchange, Message, Origin, Positions, PromptDigests, Provenance, Recorded, Seq,
+    Bound, Compat, Cut, Digest, Exchange, Message, Origin, Positions, PromptDigests, Provenance, Recorded, Seq,
 };
 
 use super::{
+    fold::{ends_with_question, leave_reply},
     item::{Extent, Item},
     window_index::WindowIndex,
 };
-use crate::context::{request::RequestInfo, server_tools::needs_reply};
+use crate::context::{
+    bridge::{NO_REPLY, constant_reply, reply_to_summary, waits_for_reply},
+    request::RequestInfo,
+    server_tools::needs_reply,
+};
 
 /// The version of the code that renders prompts. It changes whenever the same log leads to another prompt, because
 /// digests of different versions cannot be compared.
-pub(crate) const RENDERER: u32 = 1;
+pub(crate) const RENDERER: u32 = 2;
 
 /// The conditions of a call under which reasoning may be sent.
 #[derive(Clone, Copy, Debug)]
@@ -49,17 +54,28 @@ pub(crate) struct Conditions<'a> {
     /// The [digest](RequestInfo::digest) of the request's head.
     pub(crate) head: Digest,
     pub(crate) origin: &'a Origin,
+    /// The description of what the reader of the prompt accepts.
+    pub(crate) compat: &'a Compat,
+    /// The number of finished turns whose unsigned reasoning stays, if old reasoning is left out.
+    pub(crate) old_reasoning: Option<u32>,
 }
 
 impl Conditions<'static> {
     /// Returns the conditions of a call of which nothing is known.
     pub(crate) fn unknown() -> Self {
-        Self { request: &UNKNOWN_REQUEST, head: Digest::default(), origin: &UNKNOWN_ORIGIN }
+        Self {
+            request: &UNKNOWN_REQUEST,
+            head: Digest::default(),
+            origin: &UNKNOWN_ORIGIN,
+            compat: &EVERYTHING,
+            old_reasoning: None,
+        }
     }
 }
 
 static UNKNOWN_REQUEST: RequestInfo = RequestInfo::new();
 static UNKNOWN_ORIGIN: Origin = Origin::UNKNOWN;
+static EVERYTHING: Compat = Compat::new();
 
 /// The facts about the prompt of a reply.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +93,11 @@ pub(crate) struct SentPrompt<'a> {
 /// Returns the provenance of a reply that was made after this prompt.
 pub(crate) fn provenance(call: Conditions<'_>, prompt: SentPrompt<'_>) -> Provenance {
     let digests = PromptDigests::new(call.head, digest_after(call.head, prompt.messages));
-    Provenance::new(RENDERER, prompt.under, digests, call.origin.clone()).made_at(prompt.next).tokens(prompt.tokens)
+    Provenance::new(RENDERER, prompt.under, digests, call.origin.clone())
+        .made_at(prompt.next)
+        .tokens(prompt.tokens)
+        .reader(call.compat.key())
+        .host(call.request.host.clone())
 }
 
 /// Returns the digest of a prompt that continues with these messages.
@@ -126,7 +146,9 @@ impl Rule<'_> {
         let open_turn = self.log.continues.then(|| self.log.seq(self.log.most.window));
         // The start of the open turn, after an element of it that is bound to its prompt.
         let mut bound_turn = None;
-        let mut digest = digest_after(self.call.head, self.summary);
+        let first = items.iter().find_map(|item| item.message_in(extent));
+        let reply = self.summary.and_then(|summary| reply_to_summary(summary, first));
+        let mut digest = digest_after(self.call.head, self.summary.into_iter().chain(&reply));
         let mut restart = Restart::default();
         let mut next = 0;
 
@@ -150,6 +172,9 @@ impl Rule<'_> {
                 valid.prefix = 0;
             }
             reasoning.left_out += leave_out(items, group, valid, extent);
+            if end < items.len() || !self.log.continues {
+                stand_in(items, group, extent);
+            }
 
             let mut from = start;
             for (at, item) in (start..end).zip(&items[start..end]) {
@@ -185,6 +210,9 @@ impl Rule<'_> {
             if items[start..end].iter().any(|item| item.message.bound() != Bound::NONE) {
                 let valid = self.validity(&items[reply..end], None);
                 left_out += leave_out(items, group, valid, extent);
+                if end < items.len() || !self.log.continues {
+                    stand_in(items, group, extent);
+                }
             }
         }
 
@@ -260,6 +288,11 @@ impl Item {
         self.message.bound().can_be_removed() || self.message.index().restarts
     }
 
+    /// Returns `true` if something is left of the message without everything that the rule can leave out of it.
+    pub(super) fn outlasts_reasoning(&self) -> bool {
+        !self.message.bound().to_next && self.message.unbound().is_some()
+    }
+
     /// Returns `true` if it depends on the messages before it how the message is sent.
     fn depends_on_prefix(&self) -> bool {
         self.message.bound().to_prefix || self.message.index().restarts
@@ -332,7 +365,7 @@ fn after_unbound(items: &[Item], from: usize) -> usize {
 fn as_made(items: &[Item], reply: &[Message]) -> usize {
     let mut equal = 0;
     for (item, made) in items.iter().zip(reply) {
-        if item.message.digest() != made.digest() {
+        if item.message.digest() != made.digest() && !has_only_other_arguments(&item.message, made) {
             let is_only_settled = item.is_settled && made.sendable().digest() == made.digest();
             return equal + usize::from(is_only_settled);
         }
@@ -381,6 +414,46 @@ fn leave_out(items: &mut [Item], group: Group, valid: Validity, extent: Extent) 
     left_out
 }
 
+/// Puts a constant reply in place of a reply that is left out as a whole, if the message before it waits for one. If
+/// that is so only with the round before it, or only without it, the constant reply is sent only then.
+fn stand_in(items: &mut [Item], group: Group, extent: Extent) {
+    let (before, rest) = items.split_at_mut(group.reply);
+    let Some(reply) = rest.get(..group.end - group.reply) else { return };
+    if !reply.iter().all(|item| item.is_reply && item.is_left_out) {
+        return;
+    }
+
+    let is_sent = |item: &&Item| !item.is_left_out && item.message_in(extent).is_some();
+    let Some(last) = before.iter().rfind(is_sent) else { return };
+    let Some(message) = last.message_in(extent) else { return };
+    let Some(constant) = constant_reply(message, NO_REPLY) else { return };
+    let round = last.round.filter(|_| last.is_kept(extent));
+    let asks_without_rounds = round.is_some() && ends_with_question(before.iter().filter(is_sent));
+
+    if waits_for_reply(message) {
+        let Some(first) = rest.first_mut() else { return };
+        // A result can be after a later exchange than its call, and without the call there is nothing to reply to.
+        let seq = round.filter(|_| last.rest.is_none()).map_or(first.seq, |round| round.asked);
+        let round = round.filter(|_| !asks_without_rounds);
+        *first = Item { seq, round, ..first.clone().stand_in(constant) };
+    } else if let Some(round) = round.filter(|_| asks_without_rounds && last.rest.is_none()) {
+        leave_reply(before, round, Some(constant));
+    }
+}
+
+/// Returns `true` if a message is sent as it was made, but for the form of the arguments of calls. That does not change
+/// the parts before its reasoning.
+fn has_only_other_arguments(sent: &Message, made: &Message) -> bool {
+    let sendable = made.sendable();
+    sent.digest() == sendable.digest() && parts(&sendable) == parts(made)
+}
+
+fn parts(message: &Message) -> usize {
+    let mut parts = 0;
+    message.parts(&mut |_| parts += 1);
+    parts
+}
+
 /// Returns `true` if the rest of a message lacks reasoning that the message had. Other sealed parts may be left, such
 /// as the result of a search.
 fn has_lost_reasoning(whole: &Message, rest: &Message) -> bool {
@@ -398,14 +471,17 @@ fn has_reasoning(message: &Message) -> bool {
 }
 
 /// Leaves out all reasoning that is bound to its prompt, because the prompt changes. Returns the number of messages
-/// that had some.
-pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>) -> usize {
+/// that had some. If `continues`, the model continues its turn after the items.
+pub(super) fn leave_out_bound_to_prefix(items: &mut Vec<Item>, continues: bool) -> usize {
     let valid = Validity { prefix: 0, origin: true, restarts: true };
     let mut left_out = 0;
     let mut next = 0;
     while let Some(group) = Group::at(items, next) {
         next = group.end;
         left_out += leave_out(items, group, valid, Extent::ALL);
+        if next < items.len() || !continues {
+            stand_in(items, group, Extent::ALL);
+        }
     }
 
     items.retain(|item| !item.is_left_out);

@@ -14,6 +14,7 @@ use tower_chat_history_core::{
 
 use crate::context::{
     RequestInfo,
+    bridge::{NO_REPLY, UNDERSTOOD, constant_reply},
     budget::{CallLimits, PromptTokens, Watermark, Watermarks},
     plan::{
         CallBudget, Conditions, FitBudget, FitError, History, LoadedWindow, Plan, PlanInput, SentPrompt,
@@ -169,7 +170,8 @@ impl World {
             stores: !is_pinned,
             cost: &cost,
         };
-        let summary_tokens = summary.as_ref().map_or(0, cost);
+        let reply_to_summary = summary.as_ref().and_then(|summary| constant_reply(summary, UNDERSTOOD));
+        let summary_tokens = summary.iter().chain(&reply_to_summary).map(cost).sum();
         let planned = plan_prompt(&PlanInput {
             summary: summary.as_ref(),
             summary_tokens,
@@ -185,7 +187,12 @@ impl World {
     }
 
     fn conditions(&self) -> Conditions<'_> {
-        Conditions { request: &self.request, head: self.request.digest(), origin: &self.origin }
+        Conditions {
+            request: &self.request,
+            head: self.request.digest(),
+            origin: &self.origin,
+            ..Conditions::unknown()
+        }
     }
 
     fn call(&mut self, input: Vec<Message>, script: &[Reply], overtaken: bool) -> Result<(), TestCaseError> {
@@ -197,7 +204,10 @@ impl World {
             recalled
         });
         let mut sent = planned.fit.window.clone();
-        sent.extend(recalled.iter().map(|recalled| recalled.message.clone()));
+        if let Some(recalled) = &recalled {
+            sent.push(recalled.message.clone());
+            sent.extend(constant_reply(&recalled.message, UNDERSTOOD));
+        }
         sent.extend(input.iter().cloned());
         let under = planned.fit.sent_under;
         let from = planned.fit.recallable_before;
@@ -250,6 +260,7 @@ impl World {
                 translated: &[],
                 first: Seq::FIRST,
                 summary: summaries.get(&provenance.cut.covers_to),
+                compat: Conditions::unknown().compat,
                 clear: None,
                 cost: &|message| message.bytes() as u64,
             });
@@ -462,7 +473,11 @@ fn the_start_after_a_compaction_does_not_depend_on_the_rounds_that_are_left_out(
     cut.rounds_start = Seq::new(world.log.len() as u64);
     world.store(cut).unwrap();
     let without_round = prompt(&world);
-    assert_eq!((with_round.len(), without_round.len()), (6, 4), "the call and its result are left out");
+    assert_eq!(
+        (with_round.len(), without_round.len()),
+        (7, 4),
+        "the call, its result and the reply to it are left out"
+    );
     assert!(without_round.iter().take(2).all(|message| message.index().restarts), "{without_round:?}");
 }
 
@@ -535,4 +550,33 @@ fn a_turn_with_bound_reasoning_that_is_too_large_is_an_error_that_says_so() {
     assert!(world.plan(&input).is_none());
     assert_eq!(world.request.digest(), RequestInfo::new().digest());
     assert_ne!(Digest::default(), RequestInfo::new().digest());
+}
+
+#[test]
+fn the_constant_reply_in_place_of_a_round_does_not_leave_with_reasoning() {
+    let mut world = World::new(300);
+    world.step(&Step::Ask(vec![Reply::Calls(1), Reply::Thought])).unwrap();
+    let calls = vec![Reply::Calls(2), Reply::Text, Reply::Thought, Reply::Calls(1)];
+    world.step(&Step::Answer(calls, true)).unwrap();
+    for step in [Step::Ask(vec![Reply::Text]), Step::Ask(vec![Reply::Text]), Step::Truncate(2)] {
+        world.step(&step).unwrap();
+    }
+    world.step(&Step::Overtaken(vec![Reply::Calls(1)])).unwrap();
+    let sent = world.prompts.last_key_value().unwrap().1;
+    let texts: Vec<_> = sent.iter().map(Message::text).collect();
+    assert_eq!(texts, ["and?", NO_REPLY, "so?", NO_REPLY, "slow"]);
+    world.check_explained().unwrap();
+}
+
+#[test]
+fn a_constant_reply_to_results_leaves_with_their_round() {
+    let mut world = World::new(300);
+    world.step(&Step::Ask(vec![Reply::Calls(2), Reply::Compaction])).unwrap();
+    world.step(&Step::Answer(vec![Reply::Thought], false)).unwrap();
+    world.step(&Step::Ask(vec![Reply::Thought, Reply::Unknown, Reply::Thought])).unwrap();
+    let sent = world.prompts.last_key_value().unwrap().1;
+    assert!(sent[0].index().restarts);
+    assert_eq!(sent[1..], [user("and?")]);
+    world.step(&Step::Ask(vec![Reply::Text])).unwrap();
+    world.check_explained().unwrap();
 }

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use serde_json::Value;
 use tower_chat_history_core::{CallId, Exchange, LeftOut, Message, Part, Role, StatedContent, Statement, ToolCall};
 
+use crate::context::bridge::is_constant_reply;
+
 /// Returns `true` for a reply element without text and calls. Clients drop such elements: reasoning, for example.
 pub(super) fn is_silent(message: &Message) -> bool {
     message.is_reply() && message.tool_calls().is_empty() && texts(message).is_empty()
@@ -18,6 +20,15 @@ pub(super) fn is_empty_or_white(message: &Message) -> bool {
     let mut has_parts = message.index().restarts;
     message.parts(&mut |part| has_parts |= !matches!(part, Part::Text(_) | Part::Name(_)));
     !has_parts && is_silent(message)
+}
+
+/// Returns `true` for a message that a prompt can have and the log has not: a constant reply, or the constant result of
+/// a call.
+pub(super) fn is_constant(message: &Message) -> bool {
+    let Some(dialect) = message.dialect() else { return false };
+    let [call] = message.answers() else { return is_constant_reply(message) };
+    let abandoned = Message::in_dialect(dialect, dialect.abandoned(call));
+    abandoned.is_ok_and(|abandoned| is_same(message, &abandoned))
 }
 
 /// Returns `true` if a message of the caller has the same role, texts, calls and results as one of the log. Of a
@@ -100,7 +111,15 @@ fn is_same_call(resent: &ToolCall, logged: &ToolCall) -> bool {
     resent.call_id() == logged.call_id()
         && resent.name() == logged.name()
         && resent.is_custom() == logged.is_custom()
-        && (resent.arguments() == logged.arguments() || is_same_json(resent.arguments(), logged.arguments()))
+        && is_same_arguments(resent, logged)
+}
+
+/// Returns `true` for the same text, or the same value. Clients also have the object that is sent in place of arguments
+/// that are none.
+fn is_same_arguments(resent: &ToolCall, logged: &ToolCall) -> bool {
+    resent.arguments() == logged.arguments()
+        || is_same_json(resent.arguments(), logged.arguments())
+        || is_same_json(&resent.arguments_object(), &logged.arguments_object())
 }
 
 /// Returns `true` if both texts are JSON of the same value. A value that is too deep for the parser is not the same as
@@ -176,7 +195,9 @@ pub(super) fn match_said(messages: &[Message], exchange: &Exchange) -> Result<us
         if has_no_words {
             // The model would not see media that the log lacks.
             wordless = wordless.checked_sub(1).ok_or(end)?;
-        } else if message.index().restarts || !utterances(message).iter().rev().all(|said| take(&mut left, said)) {
+        } else if message.index().restarts
+            || !utterances(message).iter().rev().all(|said| take(&mut left, said)) && !is_constant(message)
+        {
             return Err(end);
         }
     }

@@ -11,9 +11,12 @@ use super::{
     FitError, LoadedWindow, Plan, Recallable,
     fit_tests::{Policy, Rule, any_policy, any_turn, text},
 };
-use crate::context::view::{
-    View,
-    tests::{breaks_the_rules, calls},
+use crate::context::{
+    bridge::{UNDERSTOOD, constant_reply},
+    view::{
+        View,
+        tests::{breaks_the_rules, calls},
+    },
 };
 
 /// The reply of the model.
@@ -124,7 +127,9 @@ impl Conversation {
         let mut scan = WindowScan::new(self.limit);
         for recorded in self.log.iter().rev().take_while(|recorded| recorded.seq >= from) {
             let Recorded { seq, exchange, .. } = recorded;
-            if scan.offer(*seq, exchange.opens_turn(), exchange.messages.len(), exchange.bytes()).is_break() {
+            let messages = exchange.messages.len();
+            let offered = scan.offer(*seq, exchange.opens_turn(), messages, exchange.bytes(), exchange.media_bytes());
+            if offered.is_break() {
                 break;
             }
         }
@@ -150,7 +155,10 @@ impl Conversation {
         };
         let mut prompt = plan.fit.window.clone();
         let recalled = self.recalled(&plan)?;
-        prompt.extend(recalled.iter().map(|recalled| recalled.message.clone()));
+        if let Some(recalled) = &recalled {
+            prompt.push(recalled.message.clone());
+            prompt.extend(constant_reply(&recalled.message, UNDERSTOOD));
+        }
         // A repeated call may have another input.
         let before_input = prompt.len();
         prompt.extend(input.iter().cloned());

@@ -16,6 +16,9 @@ const TEXT: &str = r#"{"type":"text","text":"so"}"#;
 const SEARCH: &str = r#"{"type":"server_tool_use","id":"s","name":"web_search","input":{}}"#;
 const FOUND: &str = r#"{"type":"web_search_tool_result","tool_use_id":"s","content":[]}"#;
 
+/// The constant reply in place of one that is left out.
+const NO_REPLY: &str = r#"{"role":"assistant","content":"[no reply]"}"#;
+
 fn reply(blocks: &[&str]) -> String {
     format!(r#"{{"role":"assistant","content":[{}]}}"#, blocks.join(","))
 }
@@ -118,7 +121,7 @@ fn a_reply_with_the_result_leaves_the_prompt_together_with_the_round_of_the_call
         for budget in [None, Some(budget)] {
             let plan = planned(&window(log(), cut.clone()), &[USER], budget).unwrap();
             let all = [USER, &reply(&[SEARCH, CALL]), RESULT, &reply(&[FOUND, TEXT]), USER, &reply(&[TEXT])];
-            let without = [USER, USER, &reply(&[TEXT])];
+            let without = [USER, NO_REPLY, USER, &reply(&[TEXT])];
             let expected = if rounds_start < 3 { &all[..] } else { &without[..] };
             assert_eq!(sent(&plan), expected, "rounds from {rounds_start} on");
         }
@@ -130,9 +133,9 @@ fn an_instruction_is_left_out_with_the_whole_reply_that_it_needs() {
     let system = r#"{"role":"system","content":"Be brief."}"#;
     let sealed = r#"{"type":"later","signature":"s"}"#;
     for (blocks, expected) in [
-        (&[sealed][..], vec![USER]),
+        (&[sealed][..], vec![USER, NO_REPLY]),
         (&[sealed, TEXT], vec![USER, system, r#"{"role":"assistant","content":[{"type":"text","text":"so"}]}"#]),
-        (&[SEARCH], vec![USER]),
+        (&[SEARCH], vec![USER, NO_REPLY]),
     ] {
         let log = window(vec![exchange(&[USER, system], blocks, None, "end_turn")], Cut::default());
         assert_eq!(sent(&planned(&log, &[USER], None).unwrap()), expected, "{blocks:?}");

@@ -112,7 +112,7 @@ fn a_question_while_calls_are_open_supersedes_them_or_is_rejected() {
     let log = window(vec![vec![Message::user("u0"), calls(&["x", "y"])]], false);
     let input = [Message::user("never mind")];
     let plan = planned(&log, &input).unwrap();
-    assert_eq!((plan.continues, plan.superseded, plan.fit.window.len()), (None, 2, 4));
+    assert_eq!((plan.continues, plan.superseded, plan.fit.window.len()), (None, 2, 5));
     let rejected = plan_prompt(&PlanInput { on_open_turn: OnOpenTurn::Reject, ..plan_input(&log, &input) });
     assert_eq!(input_error(rejected).unwrap_err(), InputError::TurnOpen { calls: 2 });
 }
@@ -148,8 +148,8 @@ proptest! {
     }
 }
 
-/// Plans a prompt of one turn of 20 tokens and an input of 10. The stored summary has 30 tokens, and 50 are
-/// reserved for a summary. Returns the plan and the room for a summary, or the required size.
+/// Plans a prompt of one turn of 20 tokens and an input of 10. The stored summary has 30 tokens with the constant reply
+/// to it, and 50 are reserved for a summary. Returns the plan and the room for a summary, or the required size.
 fn planned_within(limit: u64, ratio: f64) -> Result<(Plan, u64), u64> {
     planned_with_overcount(limit, ratio, 0)
 }
@@ -159,7 +159,7 @@ fn planned_with_overcount(limit: u64, ratio: f64, overcount: u64) -> Result<(Pla
     let exchange = Recorded::new(Seq::FIRST, Exchange::new(ExchangeId::generate(), turn));
     let window = Window::new(Revision::new(Incarnation::random(), 1), None, vec![exchange], false);
     let window = LoadedWindow::read(window).unwrap();
-    let (summary, input) = (Message::system("s"), [Message::user("u")]);
+    let (summary, input) = (Message::user("s"), [Message::user("u")]);
     let cost = |_: &Message| 10;
     let limits = CallLimits { context: limit, prompt: limit, reserve: 0, least_reply: None, ratio };
     let sizes = PromptTokens { input: 10, summary: 50, ..PromptTokens::default() };
@@ -187,9 +187,9 @@ fn planned_with_overcount(limit: u64, ratio: f64, overcount: u64) -> Result<(Pla
 #[test]
 fn a_call_that_does_not_fit_is_planned_with_less_for_summaries() {
     let (plan, room) = planned_within(80, 1.0).unwrap();
-    assert_eq!((plan.fit.window.len(), plan.summary_tokens, room), (3, 30, 50));
+    assert_eq!((plan.fit.window.len(), plan.summary_tokens, room), (4, 30, 50));
     let (plan, room) = planned_within(40, 1.0).unwrap();
-    assert_eq!((plan.fit.window.len(), plan.summary_tokens, room), (1, 30, 30), "no room for a future summary");
+    assert_eq!((plan.fit.window.len(), plan.summary_tokens, room), (2, 30, 30), "no room for a future summary");
     let (plan, room) = planned_within(30, 1.0).unwrap();
     assert_eq!((plan.fit.window.len(), plan.summary_tokens, room), (2, 0, 0));
     assert!(plan.fit.trimming.left_out_summary);
@@ -199,11 +199,11 @@ fn a_call_that_does_not_fit_is_planned_with_less_for_summaries() {
 #[test]
 fn overcounted_tokens_are_used_only_if_nothing_is_left_out() {
     let (plan, room) = planned_with_overcount(64, 1.0, 16).unwrap();
-    assert_eq!((plan.fit.window.len(), room, plan.fit.trimming.reason), (3, 50, None), "80 tokens fit");
+    assert_eq!((plan.fit.window.len(), room, plan.fit.trimming.reason), (4, 50, None), "80 tokens fit");
     assert_eq!(plan.raised_by, 16);
     assert_eq!(plan.budget.unwrap().limits.max_prompt(0), 64, "other readers see the plain limit");
     let (plan, room) = planned_with_overcount(64, 1.0, 15).unwrap();
-    assert_eq!((plan.fit.window.len(), room), (1, 50), "the turn is left out");
+    assert_eq!((plan.fit.window.len(), room), (2, 50), "the turn is left out");
     assert_eq!(plan.raised_by, 0);
     assert_eq!(planned_with_overcount(9, 1.0, 0).unwrap_err(), 10);
 }

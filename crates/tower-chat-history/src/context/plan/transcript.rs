@@ -7,7 +7,7 @@
 
 use tower_chat_history_core::{Dialect, Exchange, Message, Recorded, Seq};
 
-use super::same::{is_empty_or_white, is_same, is_silent, match_said};
+use super::same::{is_constant, is_empty_or_white, is_same, is_silent, match_said};
 
 /// A transcript that differs from the end of the log. The caller has changed it, or it belongs to another conversation.
 ///
@@ -37,6 +37,8 @@ const MAX_ALTERNATIVES: usize = 32;
 /// element of a reply, because clients drop what they do not know. The log may not lack it, because the prompt would
 /// lack it, too. Blank elements are skipped on both sides. A transcript may be longer than the loaded part if the log
 /// has earlier exchanges. An empty transcript always agrees.
+///
+/// The transcript may have the constant messages of a prompt: replies before questions, and results of abandoned calls.
 ///
 /// The exchanges are compared as they are stored. Of an exchange in another dialect, only what is said is compared: the
 /// caller has chosen the ids of its calls, and which texts are one message.
@@ -120,6 +122,8 @@ fn match_exchange(mut messages: &[Message], mut logged: &[Message]) -> Result<us
             logged = earlier_logged;
         } else if is_silent(last) {
             logged = earlier_logged;
+        } else if is_constant(message) {
+            messages = earlier;
         } else {
             return Err(earlier.len());
         }

@@ -4,10 +4,14 @@ use tower_chat_history_core::Message;
 
 use super::{
     cutoff_search::CutoffSearch,
+    fold::ends_with_question,
     item::Item,
     window_index::{Cutoffs, WindowIndex},
 };
-use crate::context::budget::{KeepTurn, TrimTurn, Trimmer};
+use crate::context::{
+    bridge::waits_for_reply,
+    budget::{KeepTurn, TrimTurn, Trimmer},
+};
 
 /// Returns the items that the trimmer keeps and their tokens, or `None` if they do not fit.
 pub(super) fn trim(items: &[Item], search: &CutoffSearch<'_>, trimmer: &dyn Trimmer) -> Option<(Vec<Item>, u64)> {
@@ -64,7 +68,9 @@ pub(super) fn trim(items: &[Item], search: &CutoffSearch<'_>, trimmer: &dyn Trim
                 Some(KeepTurn::Whole) => Some(item),
                 Some(KeepTurn::WithoutRounds) => item.without_round(),
                 // A message of the input's turn can have results of an earlier turn's calls and a text. The text stays.
-                Some(KeepTurn::Nothing) | None => item.without_round().filter(|item| item.seq >= extent.window),
+                Some(KeepTurn::Nothing) | None => {
+                    item.without_round().filter(|item| item.seq >= extent.window && !item.is_bridge)
+                }
             },
         };
         sent.extend(stays);
@@ -91,20 +97,33 @@ struct EarlierTurns<'a> {
 
 impl<'a> EarlierTurns<'a> {
     fn of(items: &[Item], log: &'a WindowIndex<'a>, end: usize) -> Self {
-        // For each index, the end of the messages that have results of calls at this index, and a text.
-        let mut answered_until = vec![0; log.len + 1];
+        // For each index, the end of the messages that stay with those at this index: they have results of calls at
+        // this index, and a text.
+        let mut bound_until = vec![0; log.len + 1];
         for item in items.iter().filter(|item| item.rest.is_some()) {
             let asked = asked_at(item, log);
-            answered_until[asked] = answered_until[asked].max(log.index(item.seq) + 1);
+            bound_until[asked] = bound_until[asked].max(log.index(item.seq) + 1);
+        }
+
+        // A message can wait for a reply without a constant reply after it: an instruction follows, for example. The
+        // next question would directly follow it, if what is between them were left out alone.
+        for (at, next) in items.iter().enumerate().skip(1) {
+            let (before, _) = items.split_at(at);
+            let Some(last) = before.last() else { continue };
+            let asked = asked_at(last, log);
+            let next = asked_at(next, log);
+            if next > asked && (waits_for_reply(&last.message) || ends_with_question(before.iter())) {
+                bound_until[asked] = bound_until[asked].max(next + 1);
+            }
         }
 
         let mut starts = Vec::new();
         let mut before = log.base.window;
         let mut until = 0;
         for start in log.starts().iter().copied().take_while(|start| *start < end) {
-            until = answered_until[before..start].iter().copied().fold(until, usize::max);
+            until = bound_until[before..start].iter().copied().fold(until, usize::max);
             before = start;
-            // Such a message is one message, so its turn cannot be left out if the turn of the calls is kept.
+            // The turn cannot be left out if the turn of the calls, or of the message that waits, is kept.
             if until <= start {
                 starts.push(start);
             }

@@ -18,6 +18,7 @@ use super::{
     tests::{plan_input, plan_whole as plan},
 };
 use crate::context::{
+    bridge::{NO_REPLY, constant_reply, is_constant_reply, waits_for_reply},
     budget::{CallLimits, KeepTurn, PromptTokens, TrimTurn, Trimmer, Watermarks},
     request::RequestInfo,
     tokens::{ByteEstimate, TokenCounter},
@@ -149,7 +150,8 @@ fn a_turn_that_the_input_continues_keeps_what_was_said_beside_results_of_an_earl
     ]);
     let calls = Calls::new(&log[..2], answers("y"));
     assert_eq!(calls.sent(KeepTurn::Nothing), [said.clone(), asks("y")]);
-    assert_eq!(calls.sent(KeepTurn::WithoutRounds), [question(), said, asks("y")]);
+    let no_reply = constant_reply(&said, NO_REPLY).unwrap();
+    assert_eq!(calls.sent(KeepTurn::WithoutRounds), [question(), no_reply, said, asks("y")]);
 }
 
 #[test]
@@ -158,7 +160,19 @@ fn a_turn_after_an_abandoned_call_is_a_turn_of_its_own() {
     let trimmer = Chosen::new([KeepTurn::Nothing, KeepTurn::Whole, KeepTurn::Whole]);
     let plan = Calls::new(&log, question()).plan(&trimmer, 90).unwrap();
     assert_eq!((plan.fit.trimming.by_trimmer, plan.fit.window.len()), (true, 4));
-    assert_eq!(trimmer.turns().map(|(messages, _)| messages.len()).collect::<Vec<_>>(), [3, 2, 2]);
+    assert_eq!(trimmer.turns().map(|(messages, _)| messages.len()).collect::<Vec<_>>(), [4, 2, 2]);
+}
+
+#[test]
+fn an_instruction_stays_with_the_question_before_it() {
+    let (one, two, three) = (Message::user("one"), Message::user("two"), Message::user("three"));
+    let instruction = Message::system("Be brief.");
+    let log = vec![vec![one.clone()], vec![instruction.clone()], vec![two, Message::assistant("so")]];
+    let log = recorded(log);
+    let trimmer = Chosen::new([KeepTurn::Whole, KeepTurn::Nothing, KeepTurn::Whole]);
+    let plan = Calls::new(&log, three).plan(&trimmer, 90).unwrap();
+    assert_eq!((plan.fit.trimming.by_trimmer, plan.fit.window), (true, vec![one, instruction]));
+    assert_eq!(trimmer.turns().map(|(messages, _)| messages.len()).collect::<Vec<_>>(), [2, 2]);
 }
 
 #[test]
@@ -254,8 +268,16 @@ fn check_kept(trimmer: Chosen, window: &[Message]) -> Result<(), TestCaseError> 
         match keep {
             KeepTurn::Whole => prop_assert!(messages.iter().all(|message| rest.any(|sent| sent == message))),
             KeepTurn::WithoutRounds => {}
-            KeepTurn::Nothing => prop_assert!(!messages.iter().any(|message| window.contains(message))),
+            KeepTurn::Nothing => {
+                let mut own = messages.iter().filter(|message| !is_constant_reply(message));
+                prop_assert!(!own.any(|message| window.contains(message)));
+            }
         }
+    }
+    // The constant replies do not differ either, so each must be one to a message that is sent.
+    let replies = (0..window.len()).filter(|at| is_constant_reply(&window[*at]));
+    for at in replies {
+        prop_assert!(at > 0 && waits_for_reply(&window[at - 1]), "a constant reply to nothing");
     }
     Ok(())
 }

@@ -164,6 +164,16 @@ impl<'a> WindowIndex<'a> {
         self.openings().partition_point(|opening| *opening < index)
     }
 
+    /// Returns the index at which this number of the newest turns begins, without the turn of the input. If there are
+    /// fewer, it is the start of the window.
+    pub(super) fn start_of_newest(&self, turns: usize) -> usize {
+        let before = self.openings_before(self.most.window);
+        if turns == 0 {
+            return self.most.window;
+        }
+        before.checked_sub(turns).and_then(|at| self.openings().get(at).copied()).unwrap_or(self.base.window)
+    }
+
     /// Returns the last start that is an exchange of the log, so that it can be stored.
     pub(super) fn last_start(&self) -> usize {
         self.starts().iter().rev().copied().find(|start| *start < self.len).unwrap_or(self.base.window)

@@ -301,7 +301,7 @@ fn text(data: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Returns the width and the height of an image in pixels, if its header has them.
-fn pixels(data: &str) -> Option<(u64, u64)> {
+pub(crate) fn pixels(data: &str) -> Option<(u64, u64)> {
     let Data { is_base64, content, .. } = Data::of(data);
     if !is_base64 {
         return None;

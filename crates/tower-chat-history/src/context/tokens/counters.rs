@@ -93,36 +93,33 @@ impl TokenCounter for MessageCount {
     }
 }
 
-/// Counts texts with a closure, such as `|text| tokenizer.encode(text).len()` for a tokenizer. The other parts of a
-/// message have their [usual costs](super): its frame and role, names, tool calls, images, audio, files.
+/// Returns a counter that counts texts with a closure, such as `|text| tokenizer.encode(text).len()` for a tokenizer.
+/// The other parts of a message have their [usual costs](super): its frame and role, names, tool calls, images, audio,
+/// files.
 ///
-/// The counts are remembered and stored under the counter's name, and
+/// The counts are remembered and stored under the counter's [name](TokenCounter::name), and
 /// [corrected](crate::context::ContextBudget::calibrate) by the usage that the provider reports. The closure must
 /// always return the same count for the same text. The engine counts large texts on threads for blocking work.
 ///
 /// ```
-/// use tower_chat_history::{Message, tokens::{PerText, TokenCounter}};
+/// use tower_chat_history::{Message, tokens::{TokenCounter, per_text}};
 ///
 /// // Use the name of the vocabulary. Stored counts are found by this name,
 /// // so change it if the closure's counts change.
-/// let counter = PerText::named("words-1", |text: &str| text.split_whitespace().count());
+/// let counter = per_text("words-1", |text: &str| text.split_whitespace().count());
 /// assert_eq!(counter.count_text("one two three"), 3);
 /// assert_eq!(counter.count_message(&Message::user("one two three")), 3 + 1 + 3);
 /// ```
-#[derive(Clone)]
-pub struct PerText<F> {
-    name: Arc<str>,
-    count: F,
+pub fn per_text<F>(name: &str, count: F) -> impl TokenCounter + use<F>
+where
+    F: Fn(&str) -> usize + Send + Sync + 'static,
+{
+    PerText { name: name.into(), count }
 }
 
-impl<F> PerText<F>
-where
-    F: Fn(&str) -> usize,
-{
-    /// Creates a counter from its [name](TokenCounter::name) and a closure.
-    pub fn named(name: impl Into<Arc<str>>, count: F) -> Self {
-        Self { name: name.into(), count }
-    }
+struct PerText<F> {
+    name: Arc<str>,
+    count: F,
 }
 
 impl<F> TokenCounter for PerText<F>
@@ -144,24 +141,20 @@ impl<F> fmt::Debug for PerText<F> {
     }
 }
 
-/// Counts messages with a closure. The closure must count everything in a message. If it counts only `message.text()`,
-/// it leaves out names, tool calls with their arguments, images and files, and prompts grow too large. For a tokenizer,
-/// use [`PerText`], which counts these parts as the other counters do.
+/// Returns a counter that counts messages with a closure. The closure must count everything in a message. If it counts
+/// only `message.text()`, it leaves out names, tool calls with their arguments, images and files, and prompts grow too
+/// large. For a tokenizer, use [`per_text`], which counts these parts as the other counters do.
 ///
 /// The counter has no name. Its counts are therefore neither stored nor
 /// [corrected](crate::context::ContextBudget::calibrate) by the usage that the provider reports.
-#[derive(Clone, Copy)]
-pub struct PerMessage<F>(F);
-
-impl<F> PerMessage<F>
+pub fn per_message<F>(count: F) -> impl TokenCounter
 where
-    F: Fn(&Message) -> u32,
+    F: Fn(&Message) -> u32 + Send + Sync + 'static,
 {
-    /// Creates a counter from a closure.
-    pub const fn new(count: F) -> Self {
-        Self(count)
-    }
+    PerMessage(count)
 }
+
+struct PerMessage<F>(F);
 
 impl<F> TokenCounter for PerMessage<F>
 where
@@ -194,7 +187,7 @@ mod tests {
     use crate::context::tokens::{AUDIO, FILE, IMAGE_HIGH_DETAIL, tokens_of};
 
     fn tokens(json: &str) -> u32 {
-        PerText::named("chars", |text: &str| text.chars().count()).count_message(&Message::from_json(json).unwrap())
+        per_text("chars", |text: &str| text.chars().count()).count_message(&Message::from_json(json).unwrap())
     }
 
     #[test]
@@ -213,14 +206,14 @@ mod tests {
 
     #[test]
     fn its_counts_are_remembered_under_its_name() {
-        let counter = PerText::named("bytes", |text: &str| text.len());
+        let counter = per_text("bytes", |text: &str| text.len());
         let message = Message::user("abc");
         assert_eq!((tokens_of(&counter, &message), message.tokens_by("bytes")), (7, Some(7)));
     }
 
     #[test]
     fn a_count_over_the_maximum_saturates() {
-        assert_eq!(PerText::named("huge", |_: &str| usize::MAX).count_text("a"), u32::MAX);
+        assert_eq!(per_text("huge", |_: &str| usize::MAX).count_text("a"), u32::MAX);
     }
 
     /// The numbers for o200k_base and cl100k_base are the counts of tiktoken.

@@ -117,11 +117,11 @@ impl Estimate {
     /// ```
     /// use tower_chat_history::{
     ///     Message,
-    ///     tokens::{Costs, Estimate, PerText, TokenCounter},
+    ///     tokens::{Costs, Estimate, TokenCounter, per_text},
     /// };
     ///
     /// // The tokenizer of the model, and the frame of its chat template.
-    /// let tokenizer = PerText::named("words", |text: &str| text.split_whitespace().count());
+    /// let tokenizer = per_text("words", |text: &str| text.split_whitespace().count());
     /// let counter = Estimate::named("acme-1", Costs::new().message(6).call(20), tokenizer);
     /// assert_eq!(counter.count_message(&Message::user("one two")), 6 + 2);
     /// ```
@@ -265,9 +265,8 @@ const MISTRAL: [&str; 9] = [
 const LLAMA: [&str; 6] = ["llama-3", "llama-4", "llama3", "llama4", "meta-llama-3", "meta-llama-4"];
 
 impl Estimate {
-    /// Returns the preset of a model by its name, with the prefixes of gateways and clouds that
-    /// [`ModelTable`](crate::context::budget::ModelTable) ignores. Names of local servers (`llama3.1:8b`) are known,
-    /// too.
+    /// Returns the preset of a model by its name, with the prefixes of gateways and clouds that the [table of
+    /// models](crate::context::budget#table-of-models) ignores. Names of local servers (`llama3.1:8b`) are known, too.
     ///
     /// Returns `None` for OpenAI's models, which have public tokenizers, and for models of unknown families.
     #[must_use]

@@ -2,7 +2,7 @@
 //!
 //! A [`TokenCounter`] counts the tokens of a text. All counters of this module add the same costs for the other parts
 //! of a message, except [`Estimate`], [`LangChainEstimate`], [`MessageCount`], and closures that count whole messages
-//! ([`PerMessage`]):
+//! ([`per_message`]):
 //!
 //! | part of a message | tokens |
 //! |---|---|
@@ -42,8 +42,8 @@
 //! | [`Estimate`] | an estimate by the words and characters of texts, with costs by family of models: Claude, Gemini, DeepSeek, Llama, Mistral, Qwen |
 //! | [`LangChainEstimate`] | what LangChain's approximation counts, except the spelling of JSON |
 //! | [`MessageCount`] | messages instead of tokens |
-//! | [`PerText`] | texts by a closure, such as another model's tokenizer |
-//! | [`PerMessage`] | whole messages by a closure |
+//! | [`per_text`] | texts by a closure, such as another model's tokenizer |
+//! | [`per_message`] | whole messages by a closure |
 //! | `Tiktoken`, `BpeOpenai` of `tower-chat-history-openai` | exactly what OpenAI's models count, for texts, names and calls |
 //!
 //! # Models without a public tokenizer
@@ -74,14 +74,14 @@ use tower_chat_history_core::Message;
 pub use self::{
     cache::CachedCounter,
     costs::{AUDIO, Costs, FILE, IMAGE_HIGH_DETAIL, IMAGE_LOW_DETAIL, PER_MESSAGE, REPLY_PRIMING},
-    counters::{ByteEstimate, MessageCount, PerMessage, PerText},
+    counters::{ByteEstimate, MessageCount, per_message, per_text},
     estimate::Estimate,
     framing::RequestTokens,
     langchain::LangChainEstimate,
 };
 pub(crate) use self::{
     cache::CountCache,
-    costs::{DocumentCost, ImageCost, MediaCost},
+    costs::{DocumentCost, ImageCost, MediaCost, pixels},
     framing::has_fixed_cost,
 };
 

@@ -8,15 +8,20 @@ use tower_chat_history_core::{
 };
 use tracing::Span;
 
-use super::super::{
-    count::{Counting, estimate},
-    parts::{Parts, runtime},
-    translate::Reader,
+use super::{
+    super::{
+        count::{Counting, estimate},
+        parts::{Parts, runtime},
+        translate::Reader,
+    },
+    reader::PromptReader,
+    remedy::LearnedFacts,
 };
 use crate::{
     call::{CallOptions, ReadBy, Stored, TurnInput},
     context::{
         RequestInfo,
+        bridge::{UNDERSTOOD, constant_reply},
         budget::{CalibrationKey, PromptStart},
         plan::{Conditions, LoadedWindow},
     },
@@ -43,6 +48,10 @@ pub(super) struct Call {
     head: Digest,
     /// The provider that is called.
     pub(super) origin: Origin,
+    /// The reader of the prompt.
+    pub(super) reader: PromptReader,
+    /// The facts that the conversation has learned about the reader.
+    pub(super) learned: LearnedFacts,
     pub(super) counting: Counting,
     /// Computed when it is first needed. Holds `None` if counts are not calibrated.
     calibration_key: OnceLock<Option<CalibrationKey>>,
@@ -71,6 +80,9 @@ impl Call {
         origin.account = origin.account.or_else(|| request.origin.account.clone());
         origin.model = origin.model.or_else(|| request.origin.model.clone()).or_else(|| request.model.clone());
 
+        let compat = parts.options().readers.compat(&origin, request.host.as_deref());
+        let reader = PromptReader::new(compat, dialect, &request);
+
         Ok(Self {
             parts,
             conversation,
@@ -84,6 +96,8 @@ impl Call {
             head: request.digest(),
             request,
             origin,
+            reader,
+            learned: LearnedFacts::default(),
             counting,
             calibration_key: OnceLock::new(),
             stored,
@@ -111,12 +125,18 @@ impl Call {
     }
 
     /// Returns the conditions under which reasoning may be sent.
-    pub(super) const fn conditions(&self) -> Conditions<'_> {
-        Conditions { request: &self.request, head: self.head, origin: &self.origin }
+    pub(super) fn conditions(&self) -> Conditions<'_> {
+        Conditions {
+            request: &self.request,
+            head: self.head,
+            origin: &self.origin,
+            compat: &self.reader.compat,
+            old_reasoning: self.options().context.old_reasoning,
+        }
     }
 
     /// Returns the dialect and the provider to which exchanges are translated.
-    pub(super) const fn reader(&self) -> Reader<'_> {
+    pub(super) const fn translates_to(&self) -> Reader<'_> {
         Reader { dialect: self.dialect, origin: &self.origin }
     }
 
@@ -140,9 +160,15 @@ impl Call {
         message.map_err(|source| HistoryError::Composed { dialect: DialectName::of(self.dialect), source })
     }
 
-    /// Returns the tokens of the text around a summary.
+    /// Returns the tokens of a summary's message, and of the constant reply to it.
+    pub(super) fn summary_tokens(&self, summary: &Message) -> u64 {
+        let reply = constant_reply(summary, UNDERSTOOD);
+        self.counting.message(summary).saturating_add(reply.map_or(0, |reply| self.counting.message(&reply)))
+    }
+
+    /// Returns the tokens of the text around a summary, and of the constant reply to it.
     pub(super) fn summary_frame(&self) -> Result<u64, HistoryError> {
-        Ok(self.counting.message(&self.summary_message("")?))
+        Ok(self.summary_tokens(&self.summary_message("")?))
     }
 
     /// Returns the provider that is called, or, if it is not known, the one that made the newest reply of which the

@@ -1,4 +1,4 @@
-//! A turn that has begun, as its caller sees it: its prompt, its end without a save, and its repair.
+//! A turn that has begun, as its caller sees it: its prompt, its end without a save, and its remedies.
 
 use std::{fmt, time::Duration};
 
@@ -9,20 +9,23 @@ use super::Turn;
 use crate::{
     call::{ReadBy, Reply},
     policy::OnSaveFailure,
+    refusal::Remedy,
     report::{NotStored, TurnOutcome},
     telemetry::fail,
 };
 
 impl Turn {
     /// Returns the messages to send after the head: the summary, if there is one, the window, the
-    /// [recalled messages](crate::recall), if there are any, and the input. They obey the chat rules.
+    /// [recalled messages](crate::recall), if there are any, and the input, with constant replies where a question would
+    /// otherwise follow another one. They obey the chat rules.
     #[must_use]
     pub fn context(&self) -> &[Message] {
         &self.0.context
     }
 
     /// Returns the messages to send between the head and the input: the summary, if there is one, the window, and the
-    /// [recalled messages](crate::recall), if there are any.
+    /// [recalled messages](crate::recall), if there are any, with constant replies where a question would otherwise
+    /// follow another one.
     #[must_use]
     pub fn window(&self) -> &[Message] {
         &self.0.context[..self.0.window_len]
@@ -39,6 +42,21 @@ impl Turn {
     #[must_use]
     pub fn reply_limit(&self) -> Option<u32> {
         self.0.planned.tokens.and_then(|tokens| tokens.reply_limit)
+    }
+
+    /// Returns the number of messages at the beginning of the request's head that must not be sent, because the reader
+    /// takes no [system messages](crate::compat::SystemMessages::Never). The [window](Self::window) begins with what they
+    /// say.
+    #[must_use]
+    pub fn left_out_of_head(&self) -> usize {
+        self.0.call.reader.left_out_of_head()
+    }
+
+    /// Returns the JSON of a tool that must be added to the request, which has none: the reader [refuses
+    /// calls](crate::compat::Compat::calls_need_tools) in a request without tools.
+    #[must_use]
+    pub fn stub_tool(&self) -> Option<&'static str> {
+        self.0.call.reader.stub_tool(&self.0.call.request, self.context())
     }
 
     /// Returns the provider that is [called](crate::HistoryOptions::origin), or, if it is not known, the one that made
@@ -105,38 +123,34 @@ impl Turn {
         self.0.report(TurnOutcome::NotStored(NotStored::CallFailed));
     }
 
-    /// Returns `true` if [`repair`](Self::repair) can leave something out: the prompt has elements of the log that
-    /// only the provider that made them can read.
+    /// Returns `true` if [`remedy`](Self::remedy) can change the prompt: it has messages of the log, and the call was
+    /// repeated less than twice.
     #[must_use]
-    pub fn is_repairable(&self) -> bool {
-        self.0.repairable.is_some()
+    pub fn can_be_remedied(&self) -> bool {
+        self.0.can_repeat()
     }
 
-    /// Plans the turn once more without encrypted elements, after the provider refused the call because it could not
-    /// read them. Of all stored replies, everything is left out that is [bound](crate::dialect::Bound) to its origin.
-    /// If this returns `true`, call the model with the new [`context`](Self::context), within a new
-    /// [`call_span`](Self::call_span). The turn has the same exchange id.
+    /// Plans the turn once more with this remedy, after the provider refused the call. It changes what is sent of the
+    /// history, never the head or the input. If this returns `true`, call the model with the new
+    /// [`context`](Self::context), within a new [`call_span`](Self::call_span). The turn has the same exchange id.
     ///
-    /// If the exchange is stored, a [cut](crate::store::Positions::encrypted_from) is stored with it, so no later turn of the
-    /// profile sends these elements. The report says [`WithoutEncrypted`](crate::report::Fallback::WithoutEncrypted).
+    /// If the exchange is stored, what the conversation has learned is stored in its compaction, so that no later
+    /// call is refused for the same reason. It's stored in the background. The conversation's next turn in this engine
+    /// waits for it, at most for the [store timeout](crate::HistoryOptions::store_timeout). If it isn't stored by then,
+    /// or if another process makes the next call, that call may be refused once more.
     ///
-    /// If another compaction was stored during the turn, the cut is stored in the background, after the exchange. The
-    /// conversation's next turn in this engine waits for it, at most for the [store
-    /// timeout](crate::HistoryOptions::store_timeout). If the cut is not stored by then, or if another process makes the
-    /// next call, that call may be refused and repaired once more.
-    ///
-    /// Returns `false` if the turn is not [repairable](Self::is_repairable), if it was repaired before, or if it cannot
-    /// be planned without these elements, for example because the prompt does not fit. The reason is then logged, and
-    /// the context is unchanged. `error_type` is recorded in the span
+    /// Returns `false` if the turn [cannot be remedied](Self::can_be_remedied), or if the prompt would be the same. The
+    /// context is then unchanged, and the caller should get the provider's error. `error_type` is recorded in the span
     /// of the model call that failed, as by [`fail`](Self::fail).
-    pub async fn repair(&mut self, error_type: &str) -> bool {
-        let loaded = self.0.repairable.take().and_then(|loaded| loaded.without_encrypted());
-        let Some(loaded) = loaded else { return false };
+    pub async fn remedy(&mut self, remedy: &Remedy, error_type: &str) -> bool {
+        if !self.can_be_remedied() {
+            return false;
+        }
         if let Some(call) = self.0.model_call.take() {
             call.failed(error_type);
         }
         let span = self.span().clone();
-        Box::pin(self.0.plan_again(&loaded)).instrument(span).await
+        Box::pin(self.0.apply(remedy)).instrument(span).await
     }
 
     pub(crate) fn on_save_failure(&self) -> OnSaveFailure {

@@ -1,6 +1,6 @@
 //! Loading a call's conversation, and comparing it with the list that the caller resends.
 
-use tower_chat_history_core::{Cut, Cuts, Epoch, Message, Recorded, Seq};
+use tower_chat_history_core::{Cut, Cuts, Epoch, LearnedReaders, Message, Recorded, Seq};
 
 use super::{
     super::{
@@ -41,7 +41,7 @@ pub(super) struct LoadedHistory {
 
 /// Loads the conversation and compares it with the transcript.
 pub(super) async fn load(call: &Call) -> Result<LoadedHistory, HistoryError> {
-    let result = call.parts.store.load(&call.conversation, call.dialect, call.exchange.as_ref(), &call.span).await;
+    let result = call.store().load(&call.conversation, call.dialect, call.exchange.as_ref(), &call.span).await;
     let mut loaded = match result {
         Ok(LoadResult::Recorded(recorded)) => return Err(HistoryError::AlreadyRecorded(recorded)),
         Ok(LoadResult::Window(window)) => LoadedHistory::new(HistoryStatus::Loaded, Some(window), Epoch::FIRST),
@@ -55,7 +55,7 @@ pub(super) async fn load(call: &Call) -> Result<LoadedHistory, HistoryError> {
     if let Some(window) = &mut loaded.window {
         read_each(call.options(), call.dialect, &call.conversation, &window.exchanges)?;
         check_turn(call.dialect, &window.exchanges, &call.input)?;
-        loaded.translations = in_dialect(call.reader(), &mut window.exchanges).await?;
+        loaded.translations = in_dialect(call.translates_to(), &mut window.exchanges).await?;
 
         if let Some(cut) = plan::pinned(window, &call.input, &call.request)
             && let Some((pinned, translations)) =
@@ -112,7 +112,7 @@ async fn load_pinned(
     read_each(call.options(), call.dialect, &call.conversation, &exchanges)?;
 
     exchanges.extend_from_slice(loaded);
-    let translations = in_dialect(call.reader(), &mut exchanges).await?;
+    let translations = in_dialect(call.translates_to(), &mut exchanges).await?;
     let cuts = Some(Cuts::new(cut));
     let LoadedWindow { revision, version, log_bytes, .. } = *window;
     let pinned = LoadedWindow { revision, version, cuts, exchanges, truncated: false, log_bytes };
@@ -134,10 +134,11 @@ async fn read_between(
     let mut turns = 0;
     let mut messages = 0;
     let mut bytes = 0;
+    let mut media_bytes = 0;
 
     while next < to {
         let rest = usize::try_from(to.get() - next.get()).unwrap_or(usize::MAX);
-        let page = call.parts.store.read_bounded(&call.conversation, next, rest.min(limit.messages()));
+        let page = call.store().read_bounded(&call.conversation, next, rest.min(limit.messages()));
         let page = page.await.map_err(HistoryError::Load)?;
         let is_same = page.revision.is_some_and(|now| now.incarnation() == window.revision.incarnation());
         if !is_same || page.exchanges.first().is_none_or(|first| first.seq != next) {
@@ -149,9 +150,10 @@ async fn read_between(
             turns += usize::from(plan::can_start_window(&recorded));
             messages += recorded.exchange.counted_messages();
             bytes += recorded.exchange.bytes();
+            media_bytes += recorded.exchange.media_bytes();
             read.push(recorded);
         }
-        if turns > 1 && (messages > limit.messages() || bytes > limit.bytes()) {
+        if turns > 1 && !limit.allows(messages, bytes, media_bytes) {
             return Ok(None);
         }
     }
@@ -220,16 +222,26 @@ impl LoadedHistory {
         self.window.as_ref()?.cut().cloned()
     }
 
-    /// Returns the history without the encrypted elements of all exchanges that are stored. Returns `None` if no
-    /// history was loaded.
-    pub(super) fn without_encrypted(mut self) -> Option<Self> {
-        self.stored = self.stored_cut().map(Box::new);
-        self.is_repaired = true;
-        let window = self.window.as_mut()?;
+    /// Returns what the stored cut says about readers.
+    pub(super) fn learned(&self) -> Option<&LearnedReaders> {
+        let stored = self.stored.as_deref().or_else(|| self.window.as_ref()?.cut())?;
+        Some(&stored.learned).filter(|learned| !learned.is_empty())
+    }
+
+    /// Leaves out the encrypted elements of all exchanges that are stored. Returns `false` if no history was loaded, or
+    /// if they are left out already.
+    pub(super) fn leave_out_encrypted(&mut self) -> bool {
+        if self.is_repaired {
+            return false;
+        }
+        let stored = self.stored_cut().map(Box::new);
+        let Some(window) = &mut self.window else { return false };
         let mut cut = window.cut().cloned().unwrap_or_default();
         cut.encrypted_from = window.revision.next();
         window.cuts = Some(Cuts::new(cut));
-        Some(self)
+        self.stored = stored;
+        self.is_repaired = true;
+        true
     }
 
     /// Returns the history as if this cut with a summary were stored already. Its window is empty.

@@ -23,7 +23,7 @@ pub(super) async fn check_named(call: &Call, exchange: &ExchangeId) -> Result<()
     let checked = check_sizes(call).and_then(|()| call.parts.rates.check(&call.options().limits, &call.conversation));
     let Err(exceeded) = checked else { return Ok(()) };
 
-    match call.parts.store.recorded(&call.conversation, call.dialect, exchange).await? {
+    match call.store().recorded(&call.conversation, call.dialect, exchange).await? {
         Some(recorded) => Err(HistoryError::AlreadyRecorded(recorded)),
         None => Err(exceeded.into()),
     }
@@ -57,7 +57,7 @@ pub(super) async fn check_plan(call: &Call, loaded: &LoadedHistory, plan: &Plan)
     match &call.options().conversation_quota {
         Some(quota) if loaded.is_absent() && !call.stores_nothing() => {
             let counted = Box::pin(async { quota.exceeded_by(&call.conversation).await });
-            let exceeded = call.parts.store.bounded(counted).await?;
+            let exceeded = call.store().bounded(counted).await?;
             exceeded.map_or(Ok(()), |exceeded| Err(exceeded.into()))
         }
         _ => Ok(()),

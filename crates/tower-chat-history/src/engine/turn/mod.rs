@@ -22,6 +22,8 @@ mod handle;
 mod history;
 mod limits;
 mod plan;
+mod reader;
+mod remedy;
 mod save;
 mod state;
 pub mod stream;
@@ -47,6 +49,7 @@ use super::{
     last_seen::CompactionPositions,
     parts::Parts,
     recall::{RecallResult, Search},
+    repairs::Lessons,
     retention::ExchangeFacts,
     saves::Commit,
 };
@@ -80,7 +83,7 @@ async fn begin_in_span(
     before_wait: &mut (dyn FnMut() + Send),
 ) -> Result<Turn, HistoryError> {
     // Admit.
-    let call = Box::new(Call::new(parts, *input, span)?);
+    let mut call = Box::new(Call::new(parts, *input, span)?);
     let parts = &call.parts;
     match &call.exchange {
         Some(exchange) => Box::pin(check_named(&call, exchange)).await?,
@@ -92,6 +95,10 @@ async fn begin_in_span(
 
     // Load. The corrections of a conversation that does not exist any more are forgotten.
     let mut loaded = load(&call).await?;
+    if call.take_learned(&loaded) {
+        loaded = Box::pin(load(&call)).await?.after(loaded);
+    }
+    let parts = &call.parts;
     if call.exchange.is_some() {
         // A call that is repeated is answered from the log, whatever the limits are.
         admit(&call)?;
@@ -122,7 +129,7 @@ async fn begin_in_span(
         planned.recall = Box::pin(recall(&call, &loaded, &planned.plan)).await;
     }
 
-    let changes = parts.last_seen.changes(&call.conversation, seen);
+    let changes = parts.last_seen.changes(&call.conversation, &seen);
     Ok(Turn(TurnState::new(call, permit, loaded, planned, changes, summary)))
 }
 
@@ -228,7 +235,7 @@ impl Turn {
     {
         self.0.is_streamed = true;
         // A long stream must not hold the loaded history.
-        self.0.repairable = None;
+        self.0.loaded = None;
         let call = self.0.model_call.take();
         RecordedStream::new(stream.boxed(), Box::new(fold), Box::new(stalled), self, call)
     }
@@ -280,26 +287,6 @@ impl Turn {
 }
 
 impl TurnState {
-    /// Plans and recalls once more, with a history without encrypted elements. Returns `false` if that is not possible.
-    async fn plan_again(&mut self, loaded: &LoadedHistory) -> bool {
-        self.call.input = self.input().to_vec();
-        let mut planned = match plan_turn(&self.call, loaded).await {
-            Ok(planned) => planned,
-            Err(error) => {
-                let kind = error.kind();
-                tracing::warn!(error.type = kind, "the provider cannot read encrypted elements, and the call cannot be \
-                    planned without them");
-                return false;
-            }
-        };
-        planned.recall = recall(&self.call, loaded, &planned.plan).await;
-        self.planned = planned;
-        self.repaired = loaded.history().cut().map(|cut| cut.encrypted_from);
-        self.fill_context();
-        tracing::warn!("the provider cannot read encrypted elements; the model is called again without them");
-        true
-    }
-
     /// Saves the exchange, and does the work after it.
     async fn save(&mut self, reply: Reply) -> TurnOutcome {
         self.learn(reply.usage);
@@ -347,13 +334,17 @@ impl TurnState {
         let cut = planned.plan.fit.cut.as_ref();
         let stored_cut = cut.filter(|_| has_cut);
         parts.last_seen.update(conversation, CompactionPositions::of(stored.revision, stored_cut));
-        if let Some(before) = self.repaired.filter(|_| !has_cut) {
-            parts.repairs.start(conversation, incarnation, before);
+        let lessons = Lessons {
+            encrypted_from: self.repaired.filter(|_| !has_cut || call.has_own_profile()),
+            learned: self.learned(exchange, stored.revision.next()),
+        };
+        if !lessons.is_empty() {
+            parts.repairs.start(call.store(), conversation, incarnation, lessons);
         }
 
         // Summarize. This runs even if the log has the exchange of another call under the same id, because the turn is
         // over in this case too.
-        if let Some(summaries) = &parts.summaries {
+        if let Some(summaries) = call.summaries() {
             if let Some(pending) = planned.pending_summary()
                 && let Some(cut) = Box::pin(summaries.store_pending(conversation, stored, pending)).await
             {

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     context::{
-        budget::{CallLimits, Correction, WindowSource},
-        plan::{CallBudget, History, Plan, PlanInput, TranscriptError, plan_prompt},
+        budget::{CallLimits, Correction, ModelLimits, WindowSource},
+        plan::{CallBudget, History, LoadedWindow, Plan, PlanInput, TranscriptError, forms_to_count, plan_prompt},
     },
     error::HistoryError,
     policy::OnConflict,
@@ -44,6 +44,8 @@ pub(super) struct PlannedTurn {
     pub(super) translation: Option<TranslationReport>,
     /// The provider that is called, or that made the newest reply.
     pub(super) provider: Option<String>,
+    /// The tokens of the newest prompt in the window that the provider has counted, by the counter and by the provider.
+    pub(super) previous_prompt: Option<(u64, u64)>,
     /// The position of the log's next exchange, if the log could be loaded.
     pub(super) next: Option<Seq>,
     /// The revision of the log that was loaded.
@@ -72,7 +74,23 @@ pub(super) async fn plan_turn(call: &Call, loaded: &LoadedHistory) -> Result<Box
 }
 
 impl PlannedTurn {
+    /// Plans for the context window that the conversation has learned, if there is one. It may be wrong, so it fails no
+    /// call: if the prompt doesn't fit, what has to be sent is sent.
     async fn of(call: &Call, loaded: &LoadedHistory) -> Result<Box<Self>, HistoryError> {
+        let window = call.learned.window();
+        match Self::within(call, loaded, window).await {
+            Err(HistoryError::DoesNotFit(error)) if window.is_some() => {
+                let reserve = call.request.max_output.map_or(0, u64::from).max(error.reply_reserve);
+                let needed = (error.parts.total() / 2 * 3).saturating_add(reserve).saturating_add(64);
+                let needed = u32::try_from(needed).unwrap_or(u32::MAX);
+                Box::pin(Self::within(call, loaded, Some(needed))).await
+            }
+            planned => planned,
+        }
+    }
+
+    /// Plans for a context window of at most this size, in tokens.
+    async fn within(call: &Call, loaded: &LoadedHistory, at_most: Option<u32>) -> Result<Box<Self>, HistoryError> {
         let options = call.options();
         let history = loaded.history();
         let summary = match history.summary() {
@@ -80,11 +98,16 @@ impl PlannedTurn {
             None => None,
         };
 
-        // Count the prompt. Without a budget, two rules still apply: watermarks in messages or turns, and the clearing
-        // of tool results.
-        let (context_window, model) = options.context.budget.window(&call.request);
+        // Count the prompt. Without a budget, three rules still apply: watermarks in messages or turns, the clearing of
+        // tool results, and old reasoning, whose size is reported.
+        let (context_window, mut model) = options.context.budget.window(&call.request);
+        if let Some(tokens) = at_most {
+            model = Some(model.map_or(ModelLimits::new(tokens), |model| model.at_most(tokens)));
+        }
         let limits = model.map(|model| options.context.budget.limits_in(model, &call.request));
-        let has_rules = options.context.watermarks.count_messages_or_turns() || options.context.clear_results.is_some();
+        let has_rules = options.context.watermarks.count_messages_or_turns()
+            || options.context.clear_results.is_some()
+            || options.context.old_reasoning.is_some();
         let mut counted = CountedPrompt::default();
         if let Some(limits) = limits.or_else(|| has_rules.then_some(CallLimits::NONE)) {
             counted = CountedPrompt::of(call, history, summary.as_ref(), limits).await?;
@@ -130,6 +153,7 @@ impl PlannedTurn {
             mismatch: loaded.mismatch,
             translation: loaded.translations.as_ref().and_then(|translations| translations.report(&plan.fit.sent)),
             provider: call.provider(window),
+            previous_prompt: window.and_then(|window| previous_prompt(call, window)),
             next: history.next(),
             revision: window.map(|window| window.revision),
             expect: history.expect(rejects_others),
@@ -171,6 +195,17 @@ impl PlannedTurn {
     }
 }
 
+/// Returns the tokens of the window's newest prompt, by the counter and by the provider, if its reader is that of this
+/// call.
+fn previous_prompt(call: &Call, window: &LoadedWindow) -> Option<(u64, u64)> {
+    let newest = &window.exchanges.last()?.exchange;
+    let made_by = newest.provenance.as_ref()?;
+    if made_by.origin != call.origin || made_by.host != call.request.host {
+        return None;
+    }
+    Some((made_by.tokens?, newest.usage?.input_tokens))
+}
+
 /// The budget of a call whose prompt is counted.
 #[derive(Default)]
 struct CountedPrompt {
@@ -190,8 +225,10 @@ impl CountedPrompt {
     ) -> Result<Self, HistoryError> {
         let options = call.options();
         // The window's messages are counted here too, so that the plan finds each count.
-        let window = history.messages().chain(summary);
+        let forms = forms_to_count(history.exchanges(), call.conditions());
+        let window = history.messages().chain(summary).chain(&forms);
         let mut sizes = call.counting.prompt(&call.request, window, &call.input).await;
+        sizes.head = sizes.head.saturating_add(call.reader.head_overhead(&call.counting));
 
         let correction = call.calibration_key().map_or(Correction::NONE, |key| {
             let positions = history.cut().map(|cut| cut.positions).unwrap_or_default();
@@ -201,7 +238,7 @@ impl CountedPrompt {
 
         // Room is reserved for the next summary. Otherwise a part of the window would have to be left out as soon as
         // that summary is stored.
-        let summary_tokens = summary.map_or(0, |summary| call.counting.message(summary));
+        let summary_tokens = summary.map_or(0, |summary| call.summary_tokens(summary));
         let room = match &options.summaries {
             Some(summaries) => call.summary_frame()?.saturating_add(summaries.options.max_tokens.into()),
             None => 0,
@@ -225,10 +262,13 @@ fn tokens(budget: CallBudget, plan: &Plan) -> TurnTokens {
         evicted_messages: plan.fit.evicted.messages,
         evicted_tokens: plan.fit.evicted.tokens,
         trimming: plan.fit.trimming,
+        reasoning_saved: plan.fit.thoughts.saved,
+        reasoning_sent_again: plan.fit.thoughts.sent_again,
         cached_prefix: None,
         compacted: plan.fit.cut.is_some(),
         for_this_call: plan.fit.for_this_call,
         calibration: limits.factor(plan.raised_by),
         reported: None,
+        cut_by_server: false,
     }
 }

@@ -21,9 +21,20 @@ use crate::{
 impl TurnState {
     /// Calibrates the token counts by the usage that the provider reports.
     pub(super) fn learn(&mut self, usage: Option<Usage>) {
+        let Some(usage) = usage.filter(|_| self.planned.tokens.is_some()) else { return };
+        let is_cut = self.is_cut_silently(usage);
         let Self { call, planned, context, .. } = self;
-        let (Some(tokens), Some(usage)) = (&mut planned.tokens, usage) else { return };
+        let Some(tokens) = &mut planned.tokens else { return };
         tokens.reported = Some(usage.input_tokens);
+        tokens.cut_by_server = is_cut;
+        if is_cut {
+            let reported = usage.input_tokens;
+            tracing::warn!(
+                reported,
+                "the server seems to have cut off the beginning of the prompt: set its context window"
+            );
+            return;
+        }
         let Some(key) = call.calibration_key() else { return };
 
         // The token count of an attachment is a fixed estimate. If the prompt has attachments, the provider's count
@@ -76,7 +87,7 @@ impl TurnState {
         exchange.metadata = self.call.metadata.take();
         exchange.recalled = self.planned.recall.as_mut().and_then(|recall| recall.recalled.take());
         let prompt = SentPrompt {
-            messages: &self.context,
+            messages: self.call.reader.without_head(&self.context),
             under: self.planned.plan.fit.sent_under,
             next: self.planned.next,
             tokens: self.planned.tokens.map(|tokens| tokens.prompt.total()),
@@ -87,7 +98,7 @@ impl TurnState {
         let mut append = Box::new(Append::new(planned.expect_with_summary(), exchange).since(planned.since));
         if let Some(cut) = &planned.plan.fit.cut {
             let cuts = Cuts::new(cut.clone()).replacing(planned.replaced.take().map(|cut| *cut));
-            let profile = self.call.options().context.profile.clone();
+            let profile = self.call.store().profile().clone();
             let compact = cuts.compact(profile, planned.compaction);
             append.compact = Some(compact.map_err(|error| failed(SaveError::Store(StoreError::backend(error))))?);
         }
@@ -109,7 +120,7 @@ impl TurnState {
         let mut appended = self.append_with_or_without_summary(append, &mut attempts).await;
         let mut by_other_call = false;
         if appended.as_ref().is_ok_and(|appended| appended.duplicate) {
-            let store = &self.call.parts.store;
+            let store = self.call.store();
             let is_own = store.is_own(&self.call.conversation, &append.exchange, self.has_caller_id, attempts);
             match Box::pin(is_own).await {
                 Ok(is_own) => by_other_call = !is_own,
@@ -123,7 +134,7 @@ impl TurnState {
     /// Appends the exchange with its compaction. If the window of a pending summary starts at the exchange, and another
     /// exchange was stored since the load, it is stored without the summary, because the reply has been paid for.
     async fn append_with_or_without_summary(&self, append: &Append, attempts: &mut u32) -> Result<Appended, SaveError> {
-        let store = &self.call.parts.store;
+        let store = self.call.store();
         let conversation = &self.call.conversation;
         let next = self.planned.next;
         match store.append(conversation, append, next, attempts).await {
@@ -166,6 +177,7 @@ impl TurnState {
             counting: call.counting.clone(),
             dialect: call.dialect,
             origin: call.origin.clone(),
+            media: call.reader.compat.media,
             window: GrownWindow {
                 limit: budget.limit(),
                 tokens: prompt.total().saturating_add(reply_tokens),

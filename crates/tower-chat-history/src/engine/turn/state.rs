@@ -15,6 +15,8 @@ use super::{
     plan::PlannedTurn,
 };
 use crate::{
+    context::bridge::{UNDERSTOOD, constant_reply},
+    refusal::Remedy,
     report::{NotStored, SummaryReport, TurnOutcome, TurnReport},
     telemetry::ModelCall,
 };
@@ -27,11 +29,14 @@ pub(super) struct TurnState {
     pub(super) changes: Changes,
     /// The summary that the call waited for.
     summary: Option<SummaryReport>,
-    /// The history, if the prompt has encrypted elements that can be left out.
-    pub(super) repairable: Option<Box<LoadedHistory>>,
+    /// The history, if the prompt has messages of the log. A [remedy](super::remedy) can change what is sent of it.
+    pub(super) loaded: Option<Box<LoadedHistory>>,
+    /// The remedies with which the call was repeated.
+    pub(super) remedies: Vec<Remedy>,
     /// The position before which encrypted elements were left out because the provider could not read them.
     pub(super) repaired: Option<Seq>,
-    /// The summary, if there is one, then the window, the recalled messages, if there are any, and the input.
+    /// The summary, if there is one, then the window, the recalled messages, if there are any, and the input, with
+    /// constant replies between them.
     pub(super) context: Vec<Message>,
     pub(super) window_len: usize,
     /// The id under which the exchange is stored.
@@ -57,8 +62,7 @@ impl TurnState {
         changes: Changes,
         summary: Option<SummaryReport>,
     ) -> Box<Self> {
-        let is_repairable =
-            loaded.window.is_some() && planned.plan.fit.window.iter().any(|message| message.bound().to_origin);
+        let has_history = loaded.window.is_some() && !planned.plan.fit.window.is_empty();
         let has_caller_id = call.exchange.is_some();
         let exchange = call.exchange.take().unwrap_or_else(ExchangeId::generate);
 
@@ -67,7 +71,8 @@ impl TurnState {
             planned,
             changes,
             summary,
-            repairable: is_repairable.then(|| Box::new(loaded)),
+            loaded: has_history.then(|| Box::new(loaded)),
+            remedies: Vec::new(),
             repaired: None,
             context: Vec::new(),
             window_len: 0,
@@ -90,11 +95,19 @@ impl TurnState {
         let Self { call, planned, .. } = self;
         let mut context = mem::take(&mut planned.plan.fit.window);
         if let Some(recall) = &planned.recall {
-            context.extend(recall.recalled.as_ref().map(|recalled| recalled.message.clone()));
+            let mut size = recall.report.tokens;
+            if let Some(recalled) = &recall.recalled {
+                let reply = constant_reply(&recalled.message, UNDERSTOOD);
+                size += reply.as_ref().map_or(0, |reply| call.counting.message(reply));
+                context.push(recalled.message.clone());
+                context.extend(reply);
+            }
             if let Some(tokens) = &mut planned.tokens {
-                tokens.prompt.recalled = recall.report.tokens;
+                tokens.prompt.recalled = size;
             }
         }
+
+        call.reader.put_head_into(&mut context, &call.input);
 
         if let Some(tokens) = planned.tokens.as_mut().filter(|_| call.is_observed()) {
             let messages = context.iter().chain(&call.input);
@@ -153,9 +166,11 @@ impl TurnState {
             transcript_mismatch: planned.mismatch,
             superseded_calls: planned.plan.superseded,
             downgraded: self.downgraded,
-            repaired: self.repaired.is_some(),
+            remedies: self.remedies.clone(),
             reasoning_left_out: planned.plan.fit.reasoning.left_out,
             head_changed: planned.plan.fit.reasoning.head_changed,
+            media_left_out: planned.plan.fit.media.number,
+            media_bytes_left_out: planned.plan.fit.media.bytes,
             translation: planned.translation,
             begins_with_compaction: planned.plan.fit.restarts,
             tokens: planned.tokens,

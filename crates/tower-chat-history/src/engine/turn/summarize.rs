@@ -16,7 +16,7 @@ use crate::{
 
 /// Returns the summary that the call must wait for. There is one if exchanges that no summary covers leave the window.
 pub(super) fn wanted(call: &Call, loaded: &LoadedHistory, plan: &Plan) -> Option<Job> {
-    let summaries = call.parts.summaries.as_ref()?;
+    let summaries = call.summaries()?;
     let options = &summaries.configuration().options;
     let window = loaded.window.as_ref()?;
     // If the input continues a turn, only rounds of this turn leave the window, and rounds are not summarized.
@@ -56,7 +56,7 @@ pub(super) async fn summarize(
     loaded: &mut LoadedHistory,
     planned: &mut Box<PlannedTurn>,
 ) -> Result<Option<SummaryReport>, HistoryError> {
-    let Some(summaries) = &call.parts.summaries else { return Ok(None) };
+    let Some(summaries) = call.summaries() else { return Ok(None) };
     if !job.is_storable() {
         return Ok(Some(summarize_all(summaries, call, &job, loaded, planned).await));
     }

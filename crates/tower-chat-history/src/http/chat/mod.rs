@@ -56,7 +56,7 @@ impl Wire for ChatWire {
     }
 
     fn open(&self, body: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
-        open(body, mode, few_shot_messages)
+        open(&body, mode, few_shot_messages)
     }
 
     fn reply(&self, body: &[u8]) -> Reply {
@@ -92,8 +92,8 @@ pub(super) fn openai_refusal(refusal: &Refusal) -> String {
 
 /// Finds the messages, and the other fields that count for a budget or that spans report. If a field occurs twice, the
 /// last value is used. Other values are not checked here; the provider checks them.
-fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
-    let body = CallError::text(&bytes)?;
+fn open(bytes: &Bytes, mode: InputMode, few_shot_messages: usize) -> Result<OpenedBody, CallError> {
+    let body = CallError::text(bytes)?;
     let fields = Object::parse(body).map_err(CallError::body)?;
     let array = fields.written("messages").ok_or_else(|| CallError::no_list(body))?.get();
     let list = range(body, array);
@@ -124,7 +124,9 @@ fn open(bytes: Bytes, mode: InputMode, few_shot_messages: usize) -> Result<Opene
     let choices = fields.get("n").and_then(|n| n.parse().ok()).unwrap_or(1);
 
     let gap = gap(&list, &ranges, &messages.transcript_range());
-    let splice = Splice::new(bytes, gap)?.reply_limit(limit.map(|(place, _)| place))?;
+    let head = ranges.iter().take(messages.head.len()).cloned().collect();
+    let tools = body.find('{').map(|at| at + 1).filter(|_| fields.written("tools").is_none());
+    let splice = Splice::new(bytes.clone(), gap)?.reply_limit(limit.map(|(place, _)| place))?.head(head, tools)?;
     Ok(OpenedBody { choices, info, ..OpenedBody::new(splice, messages) })
 }
 
@@ -197,7 +199,7 @@ mod tests {
     }
 
     fn read(body: &str, mode: InputMode) -> OpenedBody {
-        open(Bytes::copy_from_slice(body.as_bytes()), mode, 0).unwrap()
+        open(&Bytes::copy_from_slice(body.as_bytes()), mode, 0).unwrap()
     }
 
     fn with_window(splice: Splice, window: &[Message]) -> String {
@@ -212,7 +214,7 @@ mod tests {
     #[test]
     fn few_shot_messages_are_part_of_the_head() {
         let body = r#"{"messages":[{"role":"system","content":"s"},{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"u"}]}"#;
-        let read = open(Bytes::copy_from_slice(body.as_bytes()), InputMode::Transcript, 2).unwrap();
+        let read = open(&Bytes::copy_from_slice(body.as_bytes()), InputMode::Transcript, 2).unwrap();
         assert_eq!((read.messages.transcript.len(), read.messages.input.len()), (0, 1));
         let window = [Message::user("u0"), Message::assistant("a0")];
         let sent = with_window(read.splice, &window);
@@ -306,7 +308,7 @@ mod tests {
             r#"{"messages":["secret"]}"#,
             r#"{"messages":[],"messages":["secret"]}"#,
         ] {
-            let error = open(Bytes::copy_from_slice(wrong.as_bytes()), InputMode::New, 0).err().unwrap();
+            let error = open(&Bytes::copy_from_slice(wrong.as_bytes()), InputMode::New, 0).err().unwrap();
             let text = format!("{error} {error:?}");
             assert!(!text.contains("secret"), "{text}");
         }

@@ -8,12 +8,12 @@ mod marks;
 mod reply;
 
 use bytes::Bytes;
-use http::{StatusCode, Uri};
+use http::Uri;
 use serde_json::json;
 
 use self::fold::MessagesFold;
 use crate::{
-    adapt::{FoldReply, Repair},
+    adapt::FoldReply,
     call::Reply,
     dialect::{AnthropicMessages, Dialect},
     engine::InputMode,
@@ -43,10 +43,6 @@ use crate::{
 ///
 /// If a tool loop whose thinking is bound to its prompt exceeds the budget, the call fails. With `drop_block` as the
 /// request's `thinking.block_binding.prefix_mismatch_behavior`, earlier rounds and the thinking are left out instead.
-///
-/// With `thinking.type` = `enabled`, the API refuses results for a reply without thinking. A new question that abandons
-/// a tool round is therefore sent after a [constant
-/// reply](crate::engine::RequestInfo::thinks_with_budget).
 ///
 /// A request may have four marks for the cache (`cache_control`). Messages are stored with the marks that they were
 /// sent with. Of those in the window, the newest ones are sent for which the caller's own marks leave room, and which
@@ -96,7 +92,7 @@ use crate::{
 ///
 /// Thinking is sent only where its signature is valid, so the provider refuses none. If it does so all the same, for
 /// example after a change of the account, the call is
-/// [repaired](crate::adapt::Repair::WithoutEncrypted): it is repeated once, without the thinking of all
+/// [repaired](crate::refusal::Remedy::WithoutEncrypted): it is repeated once, without the thinking of all
 /// stored replies, and a reply is stored with a [cut](crate::store::Positions::encrypted_from). As of November
 /// 2026, the messages of these errors (status 400) begin with the place of a block, and continue with ``Invalid
 /// `signature` in `thinking` block`` or ``Invalid `data` in `redacted_thinking` block``. An event `error` within a
@@ -182,10 +178,6 @@ impl Wire for MessagesWire {
         Box::new(MessagesFold::default())
     }
 
-    fn repair(&self, _: StatusCode, body: &[u8]) -> Option<Repair> {
-        reply::repair_of(body)
-    }
-
     fn refusal(&self, refusal: &Refusal) -> String {
         let kind = match refusal.status.as_u16() {
             413 => "request_too_large",
@@ -228,7 +220,7 @@ mod tests {
             (503, "api_error"),
             (504, "timeout_error"),
         ] {
-            let status = StatusCode::from_u16(status).unwrap();
+            let status = http::StatusCode::from_u16(status).unwrap();
             let json = MessagesWire::new().refusal(&Refusal {
                 status,
                 code: "body",

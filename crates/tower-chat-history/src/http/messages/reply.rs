@@ -7,13 +7,7 @@ use tower_chat_history_core::{
     json::{BOM, Object},
 };
 
-use crate::{
-    adapt::{Repair, completion},
-    call::Reply,
-    dialect::AnthropicMessages,
-    report::ResponseShape,
-    store::Usage,
-};
+use crate::{adapt::completion, call::Reply, dialect::AnthropicMessages, report::ResponseShape, store::Usage};
 
 /// Returns the reply of a response's body. If the body has none, the result has its shape.
 pub(super) fn reply_of(body: &[u8]) -> Reply {
@@ -94,18 +88,6 @@ impl Counts {
         usage.cached_input_tokens = self.cache_reads;
         Some(usage)
     }
-}
-
-/// The ends of the first sentence of such a refusal, after the place of the block.
-const UNREADABLE: [&str; 2] =
-    [": Invalid `signature` in `thinking` block", ": Invalid `data` in `redacted_thinking` block"];
-
-/// Returns the repair for a refusal, if the provider refused the signature or the data of thinking.
-pub(super) fn repair_of(body: &[u8]) -> Option<Repair> {
-    let body = std::str::from_utf8(body).ok()?;
-    let message = Object::read(body)?.object("error")?.text("message")?;
-    let is_unreadable = message.starts_with("messages.") && UNREADABLE.iter().any(|end| message.contains(end));
-    is_unreadable.then_some(Repair::WithoutEncrypted)
 }
 
 #[cfg(test)]
@@ -191,36 +173,5 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let body = format!(r#"{{"x":{deep},"content":[{{"type":"text","text":"a","y":{deep}}}]}}"#);
         assert_eq!(reply_of(body.as_bytes()).message().unwrap().text(), "a");
-    }
-
-    fn repair(message: &str) -> Option<Repair> {
-        let error = serde_json::json!({"type": "invalid_request_error", "message": message});
-        repair_of(serde_json::json!({"type": "error", "error": error}).to_string().as_bytes())
-    }
-
-    #[test]
-    fn refusals_of_signatures_are_repaired() {
-        for message in [
-            "messages.1.content.0: Invalid `signature` in `thinking` block",
-            "messages.23.content.2: Invalid `data` in `redacted_thinking` block",
-            "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.",
-        ] {
-            assert_eq!(repair(message), Some(Repair::WithoutEncrypted), "{message}");
-        }
-    }
-
-    #[test]
-    fn other_refusals_are_not_repaired() {
-        for message in [
-            "",
-            "messages.1: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
-            "messages.0.content.0.redacted_thinking.data: Field required",
-            "The text: Invalid `signature` in `thinking` block",
-        ] {
-            assert_eq!(repair(message), None, "{message}");
-        }
-        for body in [&b""[..], b"<html>", b"{}", br#"{"error":"x"}"#, b"\xff"] {
-            assert_eq!(repair_of(body), None);
-        }
     }
 }

@@ -5,7 +5,7 @@ mod reply;
 mod tests;
 
 use bytes::Bytes;
-use http::{StatusCode, Uri};
+use http::Uri;
 use tower_chat_history_core::{
     Message,
     json::{Object, range, raw_entries},
@@ -20,7 +20,7 @@ use super::{
     wire::{OpenedBody, Wire},
 };
 use crate::{
-    adapt::{FoldReply, Repair, RequestMessages},
+    adapt::{FoldReply, RequestMessages},
     call::Reply,
     dialect::{Dialect, OpenAiResponses},
     engine::{InputMode, RequestInfo},
@@ -72,7 +72,7 @@ use crate::{
 /// # Encrypted items
 ///
 /// A provider may become unable to read items that it made, for example with another key or behind another gateway. It
-/// then refuses every later call. Such a call is [repaired](crate::adapt::Repair::WithoutEncrypted): it is
+/// then refuses every later call. Such a call is [repaired](crate::refusal::Remedy::WithoutEncrypted): it is
 /// repeated once, without reasoning and compactions of stored replies, and without the ids of their items. If it
 /// succeeds, the exchange is stored with a [cut](crate::store::Positions::encrypted_from), so no later call of
 /// the profile sends them. As of November 2026, these refusals are repaired:
@@ -121,10 +121,6 @@ impl Wire for ResponsesWire {
 
     fn fold(&self, _: usize) -> Box<dyn FoldReply<Event>> {
         Box::new(ResponsesFold::default())
-    }
-
-    fn repair(&self, _: StatusCode, body: &[u8]) -> Option<Repair> {
-        reply::repair_of(body)
     }
 
     fn refusal(&self, refusal: &Refusal) -> String {

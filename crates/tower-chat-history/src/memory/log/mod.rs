@@ -46,6 +46,8 @@ struct Entry {
     exchange: Arc<Exchange>,
     /// The size of the messages' JSON, stored so that loads need not sum it up.
     bytes: usize,
+    /// The number of these bytes that are media.
+    media_bytes: usize,
     /// The memory of the exchange, in bytes.
     memory: usize,
 }
@@ -101,6 +103,7 @@ impl Log {
         }
 
         let bytes = exchange.bytes();
+        let media_bytes = exchange.media_bytes();
         let memory = entry_bytes(&exchange);
         let (added, replaced) = compact.as_ref().map_or((0, 0), |compact| self.size_change(compact));
         self.take(memory + extra + added, replaced, space)?;
@@ -108,7 +111,7 @@ impl Log {
         self.ids.insert(exchange.id.clone(), at);
         self.updated_at = self.updated_at.max(exchange.at);
         self.message_bytes += bytes;
-        self.entries.push(Entry { exchange, bytes, memory });
+        self.entries.push(Entry { exchange, bytes, media_bytes, memory });
         let compaction = compact.map(|compact| self.apply(compact));
         Ok(Appended::stored(self.revision(), at, compaction))
     }
@@ -155,8 +158,9 @@ impl Log {
         let window_start = compaction.map_or(0, |compaction| self.index(compaction.window_start));
         let mut scan = WindowScan::new(load.limit);
         for (at, entry) in self.entries.iter().enumerate().skip(window_start).rev() {
-            let exchange = &entry.exchange;
-            if scan.offer(self.seq(at), exchange.opens_turn(), exchange.message_count(), entry.bytes).is_break() {
+            let Entry { exchange, bytes, media_bytes, .. } = entry;
+            let messages = exchange.message_count();
+            if scan.offer(self.seq(at), exchange.opens_turn(), messages, *bytes, *media_bytes).is_break() {
                 break;
             }
         }

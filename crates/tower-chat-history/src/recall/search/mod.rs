@@ -7,13 +7,10 @@ use std::{collections::BTreeMap, ops::Range};
 
 use tower_chat_history_core::Seq;
 
-pub use self::{
-    scorer::Hit,
-    terms::{LogTerms, Query},
-};
+pub use self::{scorer::Hit, terms::LogTerms};
 pub(crate) use self::{
     scorer::{Scoring, Statistics, evidence},
-    terms::{Document, ExchangeTerms},
+    terms::{Document, ExchangeTerms, Query},
 };
 use super::gate::{Decision, Gate};
 
@@ -82,17 +79,18 @@ impl Search {
         self
     }
 
-    /// Searches a log. Exchanges that are not in the range are left out.
+    /// Searches a log for the words of a text. Exchanges that are not in the range are left out.
     #[must_use]
-    pub fn run(&self, log: &LogTerms, query: &Query) -> Ranking {
-        let mut scoring = Scoring::new(query);
+    pub fn run(&self, log: &LogTerms, text: &str) -> Ranking {
+        let query = Query::new(log.analyzer(), text);
+        let mut scoring = Scoring::new(&query);
         for exchange in log.exchanges() {
             if self.within.contains(&exchange.seq) {
                 scoring.add(exchange);
             }
         }
         let (hits, counted) = scoring.finish(self.smoothed, self.limit);
-        let (evidence, documents) = evidence(&[&counted], query, |term| self.gate.counts(term));
+        let (evidence, documents) = evidence(&[&counted], &query, |term| self.gate.counts(term));
         Ranking { hits, gate: self.gate.outcome(&evidence, documents, query.asks()), documents }
     }
 }

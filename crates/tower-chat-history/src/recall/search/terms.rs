@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 32 << 10;
 ///
 /// `Debug` shows numbers only.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Query {
+pub(crate) struct Query {
     /// In ascending order, without repetitions.
     terms: Vec<Term>,
     /// For each term, the number of the word that it is a form of. With several languages, a word has several.
@@ -27,17 +27,15 @@ pub struct Query {
 
 impl Query {
     /// The most words of a query. Of an input with more, those at its beginning and at its end are used, half each.
-    pub const MAX_WORDS: usize = 256;
+    pub(crate) const MAX_WORDS: usize = 256;
 
     /// Creates the query for a text.
-    #[must_use]
-    pub fn new(analyzer: &Analyzer, text: &str) -> Self {
+    pub(crate) fn new(analyzer: &Analyzer, text: &str) -> Self {
         Self::of_texts(analyzer, &[text])
     }
 
     /// Creates the query for the input of a turn: the texts of its user messages.
-    #[must_use]
-    pub fn of_input(analyzer: &Analyzer, input: &[Message]) -> Self {
+    pub(crate) fn of_input(analyzer: &Analyzer, input: &[Message]) -> Self {
         let users = input.iter().filter(|message| *message.role() == Role::User);
         let texts: Vec<String> = users.map(text_of).collect();
         Self::of_texts(analyzer, &texts)
@@ -69,8 +67,7 @@ impl Query {
     }
 
     /// Returns `true` if there is nothing to search for.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
@@ -101,8 +98,11 @@ impl fmt::Debug for Query {
 /// The terms of exchanges, in the order of the log: what a [search](crate::recall::Search) reads of them.
 ///
 /// `Debug` shows the number of exchanges.
-#[derive(Clone, PartialEq, Eq)]
-pub struct LogTerms(Vec<ExchangeTerms>);
+#[derive(Clone)]
+pub struct LogTerms {
+    analyzer: Analyzer,
+    exchanges: Vec<ExchangeTerms>,
+}
 
 /// The terms of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,11 +124,16 @@ impl LogTerms {
     /// Analyzes exchanges, which are in the order of the log.
     #[must_use]
     pub fn of(analyzer: &Analyzer, exchanges: &[Recorded]) -> Self {
-        Self(exchanges.iter().map(|recorded| ExchangeTerms::of(analyzer, recorded)).collect())
+        let exchanges = exchanges.iter().map(|recorded| ExchangeTerms::of(analyzer, recorded)).collect();
+        Self { analyzer: analyzer.clone(), exchanges }
+    }
+
+    pub(super) const fn analyzer(&self) -> &Analyzer {
+        &self.analyzer
     }
 
     pub(super) fn exchanges(&self) -> &[ExchangeTerms] {
-        &self.0
+        &self.exchanges
     }
 }
 
@@ -158,6 +163,6 @@ impl Document {
 
 impl fmt::Debug for LogTerms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LogTerms").field("exchanges", &self.0.len()).finish()
+        f.debug_struct("LogTerms").field("exchanges", &self.exchanges.len()).finish()
     }
 }

@@ -18,15 +18,12 @@ use crate::transfer::import::{ForeignError, Problem};
 /// of them have the same second, newest first is assumed, because this is the order of the API. The name of a
 /// conversation is the id of its thread. Texts and the URLs of images are kept. Annotations, and files of which a
 /// message has only the id, are left out.
-#[derive(Debug)]
-pub struct AssistantsThreads<R: BufRead>(Peekable<Pages<R>>);
-
-impl<R: BufRead> AssistantsThreads<R> {
-    /// Creates a reader.
-    pub fn new(input: R) -> Self {
-        Self(Pages(Records::new(input)).peekable())
-    }
+pub fn assistants_threads<R: BufRead>(input: R) -> impl Iterator<Item = Result<ForeignConversation, ForeignError>> {
+    AssistantsThreads(Pages(Records::new(input)).peekable())
 }
+
+#[derive(Debug)]
+struct AssistantsThreads<R: BufRead>(Peekable<Pages<R>>);
 
 impl<R: BufRead> Iterator for AssistantsThreads<R> {
     type Item = Result<ForeignConversation, ForeignError>;

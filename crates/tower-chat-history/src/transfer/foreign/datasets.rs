@@ -24,15 +24,12 @@ const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "f
 ///
 /// Messages keep all their fields except `weight`, in alphabetical order. The name of a conversation is its field `id`,
 /// or the number of its line.
-#[derive(Debug)]
-pub struct ChatMl<R>(Records<R>);
-
-impl<R: BufRead> ChatMl<R> {
-    /// Creates a reader.
-    pub fn new(input: R) -> Self {
-        Self(Records::new(input))
-    }
+pub fn chat_ml<R: BufRead>(input: R) -> impl Iterator<Item = Result<ForeignConversation, ForeignError>> {
+    ChatMl(Records::new(input))
 }
+
+#[derive(Debug)]
+struct ChatMl<R>(Records<R>);
 
 impl<R: BufRead> Iterator for ChatMl<R> {
     type Item = Result<ForeignConversation, ForeignError>;
@@ -44,14 +41,14 @@ impl<R: BufRead> Iterator for ChatMl<R> {
         };
 
         let name = name(&value, number);
-        Some(match chat_ml(value) {
+        Some(match chat_ml_messages(value) {
             Ok(messages) => Ok(ForeignConversation { messages, ..ForeignConversation::new(name, number) }),
             Err(problem) => Err(ForeignError::conversation(number, Some(name), problem)),
         })
     }
 }
 
-fn chat_ml(mut value: Value) -> Result<Vec<ForeignMessage>, Problem> {
+fn chat_ml_messages(mut value: Value) -> Result<Vec<ForeignMessage>, Problem> {
     let Some(Value::Array(list)) = value.get_mut("messages").map(Value::take) else {
         return Err(Problem::Form("expected a list `messages`"));
     };
@@ -71,15 +68,12 @@ fn chat_ml(mut value: Value) -> Result<Vec<ForeignMessage>, Problem> {
 ///
 /// The roles `human`, `gpt`, `system`, `function_call`, `observation` and their usual other names are known. The name
 /// of a conversation is its field `id`, or its number.
-#[derive(Debug)]
-pub struct ShareGpt<R>(Records<R>);
-
-impl<R: BufRead> ShareGpt<R> {
-    /// Creates a reader.
-    pub fn new(input: R) -> Self {
-        Self(Records::new(input))
-    }
+pub fn share_gpt<R: BufRead>(input: R) -> impl Iterator<Item = Result<ForeignConversation, ForeignError>> {
+    ShareGpt(Records::new(input))
 }
+
+#[derive(Debug)]
+struct ShareGpt<R>(Records<R>);
 
 impl<R: BufRead> Iterator for ShareGpt<R> {
     type Item = Result<ForeignConversation, ForeignError>;
@@ -91,14 +85,14 @@ impl<R: BufRead> Iterator for ShareGpt<R> {
         };
 
         let name = name(&value, number);
-        Some(match share_gpt(&value) {
+        Some(match share_gpt_messages(&value) {
             Ok(messages) => Ok(ForeignConversation { messages, ..ForeignConversation::new(name, number) }),
             Err(problem) => Err(ForeignError::conversation(number, Some(name), problem)),
         })
     }
 }
 
-fn share_gpt(value: &Value) -> Result<Vec<ForeignMessage>, Problem> {
+fn share_gpt_messages(value: &Value) -> Result<Vec<ForeignMessage>, Problem> {
     let list = value.get("conversations").or_else(|| value.get("conversation")).and_then(Value::as_array);
     let list = list.ok_or(Problem::Form("expected a list `conversations`"))?;
 
@@ -154,8 +148,20 @@ fn name(value: &Value, number: u64) -> String {
 /// messages there may be only white space. A system message after other messages begins the next conversation. The name
 /// of a conversation is its number. A conversation with an unknown role is an error, and the next one is read. The
 /// reader ends at the first text that has another form, because nothing after it can be understood.
+pub fn chat_ml_text<R: BufRead>(input: R) -> impl Iterator<Item = Result<ForeignConversation, ForeignError>> {
+    ChatMlText {
+        lines: Records::new(input),
+        conversation: ForeignConversation::new(String::new(), 1),
+        open: None,
+        failed: None,
+        ready: VecDeque::new(),
+        conversations: 0,
+        has_ended: false,
+    }
+}
+
 #[derive(Debug)]
-pub struct ChatMlText<R> {
+struct ChatMlText<R> {
     lines: Records<R>,
     conversation: ForeignConversation,
     /// The message whose end was not read yet.
@@ -177,19 +183,6 @@ struct OpenMessage {
 }
 
 impl<R: BufRead> ChatMlText<R> {
-    /// Creates a reader.
-    pub fn new(input: R) -> Self {
-        Self {
-            lines: Records::new(input),
-            conversation: ForeignConversation::new(String::new(), 1),
-            open: None,
-            failed: None,
-            ready: VecDeque::new(),
-            conversations: 0,
-            has_ended: false,
-        }
-    }
-
     const fn problem(&self, problem: Problem) -> ForeignError {
         ForeignError::conversation(self.lines.number(), None, problem)
     }

@@ -27,15 +27,12 @@ const KEYS: &str = "message_store:";
 ///
 /// The name of a conversation is the key without `message_store:`. A message without a counterpart of a part is kept
 /// without this part.
-#[derive(Debug)]
-pub struct LangChainRedis<R>(Records<R>);
-
-impl<R: BufRead> LangChainRedis<R> {
-    /// Creates a reader.
-    pub fn new(input: R) -> Self {
-        Self(Records::new(input))
-    }
+pub fn langchain_redis<R: BufRead>(input: R) -> impl Iterator<Item = Result<ForeignConversation, ForeignError>> {
+    LangChainRedis(Records::new(input))
 }
+
+#[derive(Debug)]
+struct LangChainRedis<R>(Records<R>);
 
 impl<R: BufRead> Iterator for LangChainRedis<R> {
     type Item = Result<ForeignConversation, ForeignError>;

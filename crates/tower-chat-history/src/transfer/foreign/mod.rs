@@ -1,6 +1,6 @@
 //! Conversations from other libraries.
 //!
-//! Each reader of this module is an iterator over the [conversations](ForeignConversation) of a file.
+//! Each reader of this module returns an iterator over the [conversations](ForeignConversation) of a file.
 //! [`import_foreign`] stores them. The page about [other libraries](self::guide) says what each format keeps.
 //!
 //! The readers block the thread while they read the file. Their memory depends on the longest conversation. A file of
@@ -17,12 +17,12 @@ mod sqlite;
 use tower_chat_history_core::{ConversationId, ConversationIdError, List, Prefix, Seq, StoreError, Timestamp};
 
 #[cfg(feature = "transfer-sqlite")]
-pub use self::sqlite::{AgentsSqlite, LangChainSqlite, LangGraphSqlite};
+pub use self::sqlite::{agents_sqlite, langchain_sqlite, langgraph_sqlite};
 pub use self::{
-    assistants::AssistantsThreads,
+    assistants::assistants_threads,
     conversation::{ForeignConversation, ForeignMessage},
-    datasets::{ChatMl, ChatMlText, ShareGpt},
-    langchain::LangChainRedis,
+    datasets::{chat_ml, chat_ml_text, share_gpt},
+    langchain::langchain_redis,
 };
 pub use crate::transfer::import::{ForeignError, Problem};
 use crate::transfer::import::{ImportError, ImportReport, Log, Put, Reason, may_concern_one_conversation};

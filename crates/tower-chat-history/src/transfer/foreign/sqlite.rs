@@ -130,22 +130,23 @@ impl Sessions {
 /// Reads the file of LangChain's `SQLChatMessageHistory`: the table `message_store`.
 ///
 /// The name of a conversation is its session id. The table has no times.
-#[derive(Debug)]
-pub struct LangChainSqlite(Sessions);
-
-impl LangChainSqlite {
-    /// Opens the file, which is not changed.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if it is not a database with this table.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, ForeignError> {
-        let order = "CREATE TEMP TABLE importing AS SELECT id FROM message_store ORDER BY session_id, id";
-        let query = "SELECT i.rowid, m.id, coalesce(m.session_id, ''), m.message, NULL \
-                     FROM importing i JOIN message_store m ON m.id = i.id WHERE i.rowid > ?1 ORDER BY i.rowid LIMIT 1";
-        Sessions::open(path.as_ref(), order, query).map(Self)
-    }
+///
+/// The file is not changed.
+///
+/// # Errors
+///
+/// Returns an error if it is not a database with this table.
+pub fn langchain_sqlite(
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<ForeignConversation, ForeignError>> + use<>, ForeignError> {
+    let order = "CREATE TEMP TABLE importing AS SELECT id FROM message_store ORDER BY session_id, id";
+    let query = "SELECT i.rowid, m.id, coalesce(m.session_id, ''), m.message, NULL \
+                 FROM importing i JOIN message_store m ON m.id = i.id WHERE i.rowid > ?1 ORDER BY i.rowid LIMIT 1";
+    Sessions::open(path, order, query).map(LangChainSqlite)
 }
+
+#[derive(Debug)]
+struct LangChainSqlite(Sessions);
 
 impl Iterator for LangChainSqlite {
     type Item = Result<ForeignConversation, ForeignError>;
@@ -161,22 +162,23 @@ impl Iterator for LangChainSqlite {
 /// Reads the file of the `SQLiteSession` of openai-agents: the table `agent_messages`.
 ///
 /// The name of a conversation is its session id. Its items are those of the Responses API and are kept byte for byte.
-#[derive(Debug)]
-pub struct AgentsSqlite(Sessions);
-
-impl AgentsSqlite {
-    /// Opens the file, which is not changed.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if it is not a database with this table.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, ForeignError> {
-        let order = "CREATE TEMP TABLE importing AS SELECT id FROM agent_messages ORDER BY session_id, id";
-        let query = "SELECT i.rowid, m.id, m.session_id, m.message_data, unixepoch(m.created_at) \
-                     FROM importing i JOIN agent_messages m ON m.id = i.id WHERE i.rowid > ?1 ORDER BY i.rowid LIMIT 1";
-        Sessions::open(path.as_ref(), order, query).map(Self)
-    }
+///
+/// The file is not changed.
+///
+/// # Errors
+///
+/// Returns an error if it is not a database with this table.
+pub fn agents_sqlite(
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<ForeignConversation, ForeignError>> + use<>, ForeignError> {
+    let order = "CREATE TEMP TABLE importing AS SELECT id FROM agent_messages ORDER BY session_id, id";
+    let query = "SELECT i.rowid, m.id, m.session_id, m.message_data, unixepoch(m.created_at) \
+                 FROM importing i JOIN agent_messages m ON m.id = i.id WHERE i.rowid > ?1 ORDER BY i.rowid LIMIT 1";
+    Sessions::open(path, order, query).map(AgentsSqlite)
 }
+
+#[derive(Debug)]
+struct AgentsSqlite(Sessions);
 
 impl Iterator for AgentsSqlite {
     type Item = Result<ForeignConversation, ForeignError>;
@@ -192,8 +194,22 @@ impl Iterator for AgentsSqlite {
 /// Reads the newest checkpoint of each thread of LangGraph's `SqliteSaver`, and the messages in its channel `messages`.
 ///
 /// The name of a conversation is its thread id. The time of all messages is that of the checkpoint.
+///
+/// The file is not changed.
+///
+/// # Errors
+///
+/// Returns an error if it is not a database with these checkpoints.
+pub fn langgraph_sqlite(
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<ForeignConversation, ForeignError>> + use<>, ForeignError> {
+    let connection = open(path)?;
+    connection.prepare(NEWEST)?;
+    Ok(LangGraphSqlite { connection, thread: String::new(), record: 0, has_ended: false })
+}
+
 #[derive(Debug)]
-pub struct LangGraphSqlite {
+struct LangGraphSqlite {
     connection: Connection,
     /// The last thread.
     thread: String,
@@ -209,17 +225,6 @@ struct Checkpoint {
 }
 
 impl LangGraphSqlite {
-    /// Opens the file, which is not changed.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if it is not a database with these checkpoints.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, ForeignError> {
-        let connection = open(path.as_ref())?;
-        connection.prepare(NEWEST)?;
-        Ok(Self { connection, thread: String::new(), record: 0, has_ended: false })
-    }
-
     fn checkpoint(&self) -> Result<Option<Checkpoint>, ForeignError> {
         let mut statement = self.connection.prepare_cached(NEWEST)?;
         let checkpoint = statement.query_row(params![self.thread], |row| {

@@ -10,7 +10,7 @@ use serde_json::json;
 use tower_chat_history::{
     Message,
     store::Content,
-    tokens::{LangChainEstimate, PerMessage, TokenCounter},
+    tokens::{LangChainEstimate, TokenCounter, per_message},
     trim::{Speaker, Trim, trim_messages},
 };
 
@@ -100,14 +100,14 @@ fn t07_last_30_include_system_allow_partial_start_on_user() {
 #[test]
 fn t08_first_allow_partial_one_message() {
     let messages = [message(json!({"role": "user", "content": "This is a funky text.", "id": "third"}))];
-    let kept = both_ways(&messages, &Trim::first(2).allow_partial_by(by_char), &PerMessage::new(chars));
+    let kept = both_ways(&messages, &Trim::first(2).allow_partial_by(by_char), &per_message(chars));
     assert_eq!(kept, [message(json!({"role": "user", "content": "Th", "id": "third"}))]);
 }
 
 #[test]
 fn t09_last_allow_partial_one_message() {
     let messages = [message(json!({"role": "user", "content": "This is a funky text.", "id": "third"}))];
-    let kept = both_ways(&messages, &Trim::last(2).allow_partial_by(by_char), &PerMessage::new(chars));
+    let kept = both_ways(&messages, &Trim::last(2).allow_partial_by(by_char), &per_message(chars));
     assert_eq!(kept, [message(json!({"role": "user", "content": "t.", "id": "third"}))]);
 }
 
@@ -115,7 +115,7 @@ fn t09_last_allow_partial_one_message() {
 fn t10_last_allow_partial_text_splitter() {
     let words = |message: &Message| u32::try_from(message.text().split(' ').count()).unwrap();
     let by_space = |text: &str| text.split_inclusive(' ').map(str::to_owned).collect();
-    let kept = both_ways(&fixture(), &Trim::last(10).allow_partial_by(by_space), &PerMessage::new(words));
+    let kept = both_ways(&fixture(), &Trim::last(10).allow_partial_by(by_space), &per_message(words));
     let third = message(json!({"role": "user", "content": "a 4 token text.", "id": "third"}));
     assert_eq!(kept, [third, fixture()[4].clone()]);
 }
@@ -128,7 +128,7 @@ fn t11_include_system_strategy_last_empty_messages() {
 
 #[test]
 fn t12_apply_is_the_free_function() {
-    let (messages, counter) = (fixture(), PerMessage::new(dummy_count));
+    let (messages, counter) = (fixture(), per_message(dummy_count));
     let trim = Trim::last(10);
     assert_eq!(trim.apply(&messages, &counter), trim_messages(&messages, &trim, &counter));
     assert_eq!(assert_unchanged(&messages, |messages| trim.apply(messages, &counter)), messages[4..]);
@@ -137,24 +137,24 @@ fn t12_apply_is_the_free_function() {
 #[test]
 fn t13_bound_model_token_counter() {
     let messages = [Message::user("foobar")];
-    let shared: Arc<dyn TokenCounter> = Arc::new(PerMessage::new(dummy_count));
+    let shared: Arc<dyn TokenCounter> = Arc::new(per_message(dummy_count));
     assert_eq!(both_ways(&messages, &Trim::last(10), &shared), messages);
     assert_eq!(assert_unchanged(&messages, |messages| Trim::last(9).apply(messages, &shared)), []);
-    let boxed: Box<dyn TokenCounter> = Box::new(PerMessage::new(dummy_count));
+    let boxed: Box<dyn TokenCounter> = Box::new(per_message(dummy_count));
     assert_eq!(assert_unchanged(&messages, |messages| Trim::last(10).apply(messages, &*boxed)), messages);
 }
 
 #[test]
 fn t15_partial_text_splitting() {
     let messages = [Message::user("This is a long message that needs trimming")];
-    let kept = both_ways(&messages, &Trim::first(10).allow_partial_by(by_char), &PerMessage::new(chars));
+    let kept = both_ways(&messages, &Trim::first(10).allow_partial_by(by_char), &per_message(chars));
     assert_eq!(kept, [Message::user("This is a ")]);
 }
 
 #[test]
 fn t16_mixed_content_with_partial() {
     let texts = ["First part of text.", "Second part that should be trimmed."];
-    let kept = both_ways(&[second(&texts)], &Trim::first(20).allow_partial(), &PerMessage::new(chars));
+    let kept = both_ways(&[second(&texts)], &Trim::first(20).allow_partial(), &per_message(chars));
     assert_eq!(kept, [second(&texts[..1])]);
     assert!(matches!(kept[0].content(), Content::Parts(parts) if parts.len() == 1));
 }

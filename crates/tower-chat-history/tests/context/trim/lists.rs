@@ -4,7 +4,7 @@ use proptest::{collection::vec, prelude::*, sample};
 use serde_json::{Value, json};
 use tower_chat_history::{
     Message,
-    tokens::{ByteEstimate, LangChainEstimate, MessageCount, PerMessage, TokenCounter},
+    tokens::{ByteEstimate, LangChainEstimate, MessageCount, TokenCounter, per_message},
     trim::{Speaker, Trim},
 };
 
@@ -145,6 +145,6 @@ pub(super) fn counters() -> [Box<dyn TokenCounter>; 4] {
         Box::new(ByteEstimate::new()),
         Box::new(LangChainEstimate::new()),
         Box::new(MessageCount::new()),
-        Box::new(PerMessage::new(by_characters)),
+        Box::new(per_message(by_characters)),
     ]
 }

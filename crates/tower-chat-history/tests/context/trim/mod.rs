@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tower_chat_history::{
     Message,
     store::Content,
-    tokens::{PerMessage, TokenCounter},
+    tokens::{TokenCounter, per_message},
     trim::Trim,
 };
 
@@ -62,5 +62,5 @@ fn dummy_count(message: &Message) -> u32 {
 
 /// Trims as [`both_ways`] by [`dummy_count`].
 fn by_dummy_count<S: Clone>(messages: &[Message], trim: &Trim<S>) -> Vec<Message> {
-    both_ways(messages, trim, &PerMessage::new(dummy_count))
+    both_ways(messages, trim, &per_message(dummy_count))
 }

@@ -111,7 +111,7 @@ fn calls_and_results_are_never_kept_in_part() {
         message(json!({"role": "assistant", "content": content, "tool_calls": [call]})),
         message(json!({"role": "tool", "content": content, "tool_call_id": "x"})),
     ];
-    let counter = tower_chat_history::tokens::PerMessage::new(dummy_count);
+    let counter = tower_chat_history::tokens::per_message(dummy_count);
     // Each has 14 tokens, and a part of it has 10.
     for (max_tokens, kept) in [(10, 0), (24, 0), (27, 0), (28, 2)] {
         let first = Trim::first(max_tokens).allow_partial();
@@ -130,7 +130,7 @@ fn a_part_next_to_whole_rounds_is_kept() {
     let parts = [json!({"type": "text", "text": "q1"}), json!({"type": "text", "text": "q2"})];
     let messages = [message(json!({"role": "user", "content": parts})), calls(&["x"]), Message::tool("x", "r")];
     let part = message(json!({"role": "user", "content": parts[1..]}));
-    let counter = tower_chat_history::tokens::PerMessage::new(dummy_count);
+    let counter = tower_chat_history::tokens::per_message(dummy_count);
     let kept = assert_unchanged(&messages, |messages| Trim::last(30).allow_partial().apply(messages, &counter));
     assert_eq!(kept, [part, messages[1].clone(), messages[2].clone()]);
 }

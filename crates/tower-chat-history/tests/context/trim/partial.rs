@@ -5,7 +5,7 @@ use serde_json::json;
 use tower_chat_history::{
     Message,
     store::Content,
-    tokens::{MessageCount, PerMessage},
+    tokens::{MessageCount, per_message},
     trim::{Speaker, Trim},
 };
 
@@ -29,7 +29,7 @@ fn a_text_is_split_after_line_ends() {
         (6, Some("one\n"), Some("three\n")),
         (11, Some("one\ntwo\n"), Some("two\nthree\n")),
     ] {
-        let counter = PerMessage::new(size);
+        let counter = per_message(size);
         let expected = |text: Option<&str>| text.map(Message::user).into_iter().collect::<Vec<_>>();
         let kept = both_ways(&messages, &Trim::first(max_tokens).allow_partial(), &counter);
         assert_eq!(kept, expected(first), "first {max_tokens}");
@@ -46,7 +46,7 @@ fn first_keeps_the_image_and_last_keeps_lines_of_the_text() {
     let (image, text) =
         (json!({"type": "image_url", "image_url": {"url": "u"}}), json!({"type": "text", "text": "a\nbc"}));
     let messages = [message(json!({"role": "user", "content": [image, text]}))];
-    let counter = PerMessage::new(size);
+    let counter = per_message(size);
     let first = message(json!({"role": "user", "content": [image]}));
     assert_eq!(both_ways(&messages, &Trim::first(11).allow_partial(), &counter), [first]);
     let last = message(json!({"role": "user", "content": "bc"}));
@@ -57,7 +57,7 @@ fn first_keeps_the_image_and_last_keeps_lines_of_the_text() {
 #[test]
 fn a_part_keeps_the_other_fields_as_they_are_written() {
     let json = r#"{ "x" : 1.50, "content" : "a\nbc", "role":"user","name":"n" }"#;
-    let kept = both_ways(&[Message::from_json(json).unwrap()], &Trim::last(2).allow_partial(), &PerMessage::new(size));
+    let kept = both_ways(&[Message::from_json(json).unwrap()], &Trim::last(2).allow_partial(), &per_message(size));
     assert_eq!(json_of(&kept), [json.replace(r"a\nbc", "bc")]);
 }
 
@@ -74,7 +74,7 @@ fn messages_without_a_text_have_no_part() {
 #[test]
 fn a_splitter_without_pieces_keeps_nothing() {
     let trim = Trim::first(5).allow_partial_by(|_| Vec::new());
-    assert_eq!(both_ways(&[Message::user("too long")], &trim, &PerMessage::new(size)), []);
+    assert_eq!(both_ways(&[Message::user("too long")], &trim, &per_message(size)), []);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tower_chat_history::{
     Message,
-    tokens::{LangChainEstimate, MessageCount, PerMessage},
+    tokens::{LangChainEstimate, MessageCount, per_message},
     trim::{Speaker, Trim},
 };
 
@@ -48,7 +48,7 @@ fn for_chat(max_tokens: u64) -> Trim<tower_chat_history::trim::Last> {
 #[test]
 fn with_45_exact_tokens_the_system_message_and_the_last_question_are_kept() {
     let expected = [messages()[0].clone(), messages()[5].clone()];
-    assert_eq!(both_ways(&messages(), &for_chat(45), &PerMessage::new(exact)), expected);
+    assert_eq!(both_ways(&messages(), &for_chat(45), &per_message(exact)), expected);
 }
 
 #[test]

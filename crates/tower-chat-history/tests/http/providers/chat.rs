@@ -6,7 +6,7 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_chat_history::{
-    BoxError, ChatHistoryLayer, HistoryStoreExt as _, MemoryStore,
+    BoxError, ChatHistoryLayer, HistoryOptions, HistoryStoreExt as _, MemoryStore,
     http::{CONVERSATION_ID, HistoryBody, HttpHistory, Routes},
 };
 use tower_chat_history_test::{ChatProvider, MockServer, Replies, Reply};
@@ -63,6 +63,10 @@ pub(super) struct Chat {
 
 impl Chat {
     pub(super) async fn start(api: Api, routes: Routes) -> Self {
+        Self::start_with(api, routes, HistoryOptions::new()).await
+    }
+
+    pub(super) async fn start_with(api: Api, routes: Routes, options: HistoryOptions) -> Self {
         // Two turns: one of two rounds and an answer, and one of a round with parallel calls and an answer.
         let script = Replies::script([
             Reply::calls([("x", "f", "{}")]).thinking("first"),
@@ -74,7 +78,7 @@ impl Chat {
         let provider = if let Api::Chat(provider) = api { provider } else { ChatProvider::OpenAi };
         let server = MockServer::start(script.provider(provider)).await.unwrap();
         let store = MemoryStore::new();
-        let layer = ChatHistoryLayer::new(store.clone(), HttpHistory::new().routes(routes));
+        let layer = ChatHistoryLayer::with_options(store.clone(), HttpHistory::new().routes(routes), options);
         Self { server, store, layer, api }
     }
 

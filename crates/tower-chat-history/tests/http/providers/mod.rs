@@ -9,9 +9,10 @@ use http::{Method, Request, Uri};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use tower_chat_history::{
-    HistoryOptions,
+    ContextOptions, HistoryOptions,
     http::{CONVERSATION_ID, CallError, HttpHistory, MessagesWire, Routes},
     report::{NotStored, ResponseShape, TurnOutcome},
+    store::Origin,
 };
 use tower_chat_history_test::{
     ChatProvider, RefusalReason,
@@ -66,6 +67,29 @@ async fn chat_completions_without_further_fields() {
 async fn deepseek_with_thinking_and_tools() {
     let reason = refused_without(ChatProvider::DeepSeek, "reasoning_content").await;
     assert_eq!(reason, RefusalReason::MissingReasoning { position: 1 });
+}
+
+/// DeepSeek requires the reasoning of calls, also of those in turns that have ended.
+#[tokio::test]
+async fn deepseek_without_the_reasoning_of_turns_that_have_ended() {
+    let api = Api::Chat(ChatProvider::DeepSeek);
+    for streams in [false, true] {
+        let options = HistoryOptions::new()
+            .context(ContextOptions::new().old_reasoning(0))
+            .origin(Origin::unknown().provider("deepseek"));
+        let chat = Chat::start_with(api, Routes::new(), options).await;
+        chat.talk(streams).await;
+        let requests = chat.server.requests();
+        let reasoning = |request: usize| {
+            let body = requests[request].json();
+            let messages = body["messages"].as_array().unwrap();
+            let replies = messages.iter().filter(|message| message["role"] == "assistant");
+            replies.map(|reply| reply["reasoning_content"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(reasoning(2), ["first", "then"]);
+        assert_eq!(reasoning(3), [json!("first"), json!("then"), Value::Null], "the answer's has left");
+        assert_eq!(reasoning(4)[..3], [json!("first"), json!("then"), Value::Null]);
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tower_chat_history::{
     MemoryStore, Message,
     dialect::OpenAiResponses,
+    refusal::Remedy,
     report::{Fallback, NotStored, TurnOutcome},
     store::Seq,
 };
@@ -23,7 +24,10 @@ async fn a_call_is_repeated_without_encrypted_items_and_later_calls_leave_them_o
     assert!(!is_bound(&repaired), "{repaired}");
     assert_eq!(items(&repaired).len(), 5, "the questions and the answers stay");
     let report = talk.report();
-    assert!(report.repaired && matches!(report.outcome, TurnOutcome::Stored { .. }), "{report:?}");
+    assert!(
+        report.remedies == [Remedy::WithoutEncrypted] && matches!(report.outcome, TurnOutcome::Stored { .. }),
+        "{report:?}"
+    );
     assert_eq!((report.fallback(), report.reasoning_left_out), (Some(Fallback::WithoutEncrypted), 2));
     assert_eq!(talk.encrypted_from().await, Seq::new(2));
     let log = talk.log().await;
@@ -32,7 +36,7 @@ async fn a_call_is_repeated_without_encrypted_items_and_later_calls_leave_them_o
 
     // The new reply can be read. The prompts begin with each other again.
     let next = talk.ok(1).await;
-    assert!(!talk.report().repaired);
+    assert!(talk.report().remedies.is_empty());
     let (repaired, next) = (items(&repaired), items(&next));
     assert_eq!(next[..5], repaired[..]);
     assert!(next[5]["encrypted_content"].is_string(), "{next:?}");
@@ -46,7 +50,7 @@ async fn a_stream_is_repaired_before_its_first_event() {
     talk.provider.rotate_key();
     let (status, events) = talk.ask(vec![Say::reasoning(), Say::text("so")], true).await;
     assert!(status == 200 && events.starts_with("data: "), "{status} {events}");
-    assert!(talk.report().repaired && talk.report().streamed);
+    assert!(talk.report().remedies == [Remedy::WithoutEncrypted] && talk.report().streamed);
     assert_eq!((talk.log().await.len(), talk.encrypted_from().await), (2, Seq::new(1)));
     talk.ok(1).await;
     assert_eq!(talk.provider.refused(), 1);
@@ -79,7 +83,11 @@ async fn a_second_refusal_is_returned_and_nothing_is_stored() {
     assert!(status == 404 && body.contains("Item with id 'rs_x' not found"), "{status} {body}");
     assert_eq!(talk.provider.requests().len(), before + 2, "there is no third call");
     let report = talk.report();
-    assert!(report.repaired && matches!(report.outcome, TurnOutcome::NotStored(NotStored::CallFailed)), "{report:?}");
+    assert!(
+        report.remedies == [Remedy::WithoutEncrypted]
+            && matches!(report.outcome, TurnOutcome::NotStored(NotStored::CallFailed)),
+        "{report:?}"
+    );
     assert_eq!((talk.log().await.len(), talk.cut().await), (1, None));
     // The next turn can still be repaired.
     talk.ok(2).await;
@@ -92,7 +100,7 @@ async fn a_refusal_without_encrypted_items_of_the_log_is_not_repeated() {
     let (status, body) = talk.send(unknown, vec![Say::text("so")], false).await;
     assert!(status == 404 && body.contains("Item with id 'rs_x' not found"), "{status} {body}");
     assert_eq!(talk.provider.requests().len(), 1);
-    assert!(!talk.report().repaired);
+    assert!(talk.report().remedies.is_empty());
 }
 
 #[tokio::test]

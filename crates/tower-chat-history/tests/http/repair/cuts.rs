@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 use tower_chat_history::{
     ConversationId, HistoryOptions, HistoryStore, HistoryStoreExt as _, MemoryStore,
+    refusal::Remedy,
     store::{Cut, Cuts, Derived, Load, Loaded, Profile, Prune as _, PruneTo, Seq, Summary, Window},
 };
 use tower_chat_history_test::{Fault, FaultStore, Op, responses::Say};
@@ -205,7 +206,7 @@ async fn a_call_that_stores_nothing_is_repaired_each_time() {
     talk.provider.rotate_key();
     for _ in 0..2 {
         assert_eq!(talk.dont_store(vec![Say::text("so")]).await.0, 200);
-        assert!(talk.report().repaired);
+        assert!(talk.report().remedies == [Remedy::WithoutEncrypted]);
         assert_eq!((talk.log().await.len(), talk.cut().await), (1, None));
     }
 }

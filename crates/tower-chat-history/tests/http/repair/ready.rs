@@ -10,6 +10,7 @@ use tower::Service as _;
 use tower_chat_history::{
     BoxError, ChatHistory, MemoryStore,
     http::{HistoryBody, HttpHistory},
+    refusal::Remedy,
     report::TurnOutcome,
 };
 use tower_test::mock::{self, Handle, Mock};
@@ -65,7 +66,10 @@ async fn the_second_call_waits_until_the_service_is_ready() {
     let Poll::Ready(Some((_, respond))) = inner.poll_request() else { panic!("not called") };
     respond.send_response(Response::new(Full::from(WHOLE)));
     assert_eq!(assert_ready_ok!(calling.poll()).status(), 200);
-    assert!(talk.report().repaired && matches!(talk.report().outcome, TurnOutcome::Stored { .. }));
+    assert!(
+        talk.report().remedies == [Remedy::WithoutEncrypted]
+            && matches!(talk.report().outcome, TurnOutcome::Stored { .. })
+    );
 }
 
 #[tokio::test]

@@ -50,12 +50,12 @@ async fn long_windows_are_cached_and_replace_each_other() {
     assert_eq!((len(&small, &id, Load::new()).await, small.used()), (400, 0));
 }
 
-/// The index of a message copies parts of its JSON, which also takes memory.
+/// The index of a message copies parts of its JSON, which also takes memory. So does the form for a reader.
 #[tokio::test]
-async fn arguments_of_tool_calls_count_twice() {
+async fn arguments_of_tool_calls_count_four_times() {
     let used = |arguments: usize| async move {
         let (store, id) = (CachedStore::new(MemoryStore::new()), id("a"));
-        let arguments = "x".repeat(arguments);
+        let arguments = format!(r#"{{\"q\":\"{}\"}}"#, "x".repeat(arguments));
         let call = format!(r#"{{"id":"1","type":"function","function":{{"name":"f","arguments":"{arguments}"}}}}"#);
         let json = format!(r#"{{"role":"assistant","content":null,"tool_calls":[{call}]}}"#);
         let messages = [Message::user("Hi"), Message::from_json(json).unwrap()];
@@ -64,7 +64,7 @@ async fn arguments_of_tool_calls_count_twice() {
         len(&store, &id, Load::new()).await;
         store.used()
     };
-    assert_eq!(used(10_000).await - used(1_000).await, 18_000);
+    assert_eq!(used(10_000).await - used(1_000).await, 36_000);
 }
 
 /// A window grows with each append, up to its limit.

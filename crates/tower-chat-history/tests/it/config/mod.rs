@@ -9,6 +9,7 @@ use tower_chat_history::{
     BoxError, CachedStore, ContextBudget, ContextOptions, HistoryError, HistoryOptions, MemoryStore, Message, Policies,
     Reply, Retention, Summaries, Telemetry, TurnInput,
     budget::{ClearResults, ModelLimits, Watermark, Watermarks},
+    compat::{Compat, MediaCompat, ReaderRow, Readers, SystemMessages},
     config::{CacheConfig, ConfigError, HistoryConfig, HistorySetup, MemoryConfig, Parts, read},
     engine::InputMode,
     limits::{ConversationQuota, LimitKind, LimitRules, Limits},
@@ -76,13 +77,15 @@ async fn all_settings_of_a_context_are_used() {
     let context = ContextOptions::new()
         .budget(budget)
         .watermarks(Watermarks::new(Watermark::Turns(40), Watermark::Percent(50)).unwrap())
-        .load_limit(LoadLimit::new(100, 9_999).unwrap())
+        .load_limit(LoadLimit::new(100, 9_999).unwrap().with_media_bytes(77_777))
         .clear_results(clear)
+        .old_reasoning(2)
         .profile(Profile::new("small").unwrap());
     let toml = r#"
         [context]
         profile = "small"
-        load_limit = { messages = 100, bytes = 9_999 }
+        old_reasoning_turns = 2
+        load_limit = { messages = 100, bytes = 9_999, media_bytes = 77_777 }
         watermarks = { high = { turns = 40 }, low = { percent = 50 } }
         clear_results = { keep = 1, clear_at_least_tokens = 50, exclude_tools = ["search"], placeholder = "-" }
 
@@ -228,6 +231,32 @@ fn stores_have_the_limits_of_their_settings() {
     assert_eq!(default.limit(), CachedStore::<MemoryStore>::DEFAULT_LIMIT);
     let error = read::<CacheConfig, _>(toml::from_str::<toml::Table>("limit_bytes = 0").unwrap()).unwrap_err();
     assert_eq!(error.path, "limit_bytes");
+}
+
+#[tokio::test]
+async fn rows_of_readers_are_added_and_replaced() {
+    let toml = r#"
+        [readers.our-vllm]
+        hosts = ["vllm.acme.test"]
+        compat = { system = "first", alternates = true, media = { images = 2 } }
+        source = "our template"
+        month = "2026-11"
+
+        [readers.groq]
+        providers = ["groq"]
+        hosted = true
+    "#;
+    let readers = build(toml).unwrap().options;
+    let compat = Compat::new().system(SystemMessages::First).alternates().media(MediaCompat::new().images(2));
+    let row = ReaderRow::new("our-vllm", compat).host("vllm.acme.test").source("our template", "2026-11");
+    let groq = ReaderRow::new("groq", Compat::new()).provider("groq").hosted();
+    let expected = HistoryOptions::new().readers(Readers::new().with(groq).with(row));
+    assert_eq!(format!("{readers:?}"), format!("{expected:?}"));
+    for wrong in
+        ["[readers.x]", "[readers.x]\nhost = []", "[readers.x]\nhosts = [\"a\"]\ncompat = { alternate = true }"]
+    {
+        assert!(build(wrong).is_err(), "{wrong}");
+    }
 }
 
 #[tokio::test]

@@ -48,6 +48,8 @@ enum Fault {
     CutsTurns,
     /// The message limit of a load is truncated to 16 bits.
     NarrowLimit,
+    /// A load has no limit of media.
+    UnlimitedMedia,
     /// Messages are counted up to 65,535.
     NarrowCount,
     /// The store has another name after the first append.
@@ -125,7 +127,8 @@ impl Faulty {
             Fault::NarrowCount if limit.messages() >= (1 << 16) - 1 => usize::MAX,
             _ => limit.messages(),
         };
-        LoadLimit::new(messages, limit.bytes()).unwrap()
+        let media_bytes = if self.fault == Fault::UnlimitedMedia { usize::MAX } else { limit.media_bytes() };
+        LoadLimit::new(messages, limit.bytes()).unwrap().with_media_bytes(media_bytes)
     }
 
     /// Shortens the window as the fault does.
@@ -296,7 +299,7 @@ impl Fork for Faulty {
 }
 
 /// The behaviors that find each fault.
-const FOUND_BY: [(Fault, &[&str]); 28] = [
+const FOUND_BY: [(Fault, &[&str]); 29] = [
     (Fault::Unconditional, &["append::other_revisions_conflict"]),
     (Fault::OldWindow, &["append::the_first_append_creates_the_log"]),
     (Fault::SizeOfWindow, &["load::a_window_has_the_size_of_the_whole_log"]),
@@ -316,6 +319,7 @@ const FOUND_BY: [(Fault, &[&str]); 28] = [
     (Fault::ForgetsIds, &["idempotent::a_repeat_is_recognized_in_a_long_log"]),
     (Fault::CutsTurns, &["limit::the_newest_turn_comes_whole"]),
     (Fault::NarrowLimit, &["limit::a_large_limit_is_not_a_small_one"]),
+    (Fault::UnlimitedMedia, &["limit::media_have_a_limit_of_their_own", "content::a_limit_counts_encrypted_media"]),
     (Fault::NarrowCount, &["limit::tens_of_thousands_of_messages_are_counted"]),
     (Fault::OtherName, &["load::the_name_of_the_system_does_not_change"]),
     (Fault::ForgetsRecalled, &["recalled::recalled_messages_come_back"]),

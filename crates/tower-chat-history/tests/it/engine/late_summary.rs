@@ -37,7 +37,7 @@ async fn a_summary_is_stored_if_results_are_stored_before_its_exchange() {
         begin(&without, Message::user("u")).await.commit(Reply::new(call("x0"))).await.unwrap();
         let late = begin(&without, Message::tool("x0", "r")).await;
         let question = begin(&with, Message::user("another question")).await;
-        assert_eq!(question.context().len(), 2, "the summary and the question");
+        assert_eq!(question.context().len(), 3, "the summary, the reply to it, and the question");
         let mut late = late.commit(Reply::new(if rounds == 1 { Message::assistant("a") } else { call("x1") }));
         for round in 1..rounds {
             late.await.unwrap();
@@ -81,7 +81,7 @@ async fn the_overlapping_summary_that_covers_more_is_kept() {
             calls.reverse();
         }
         for call in calls {
-            assert_eq!(call.context().len(), 2, "the summary and the question");
+            assert_eq!(call.context().len(), 3, "the summary, the reply to it, and the question");
             let report = call.commit(Reply::new(Message::assistant("a"))).await.unwrap();
             assert_eq!(report.outcome.kind(), "stored");
         }

@@ -99,17 +99,19 @@ async fn rows_say_what_was_sent_and_why_the_rest_was_left_out() {
         rows.iter().map(shown).collect::<Vec<_>>(),
         [
             "Logged { seq: Seq(0), index: 0, translated: false } Sent",
+            "StoodIn { seq: Seq(0) } Sent",
             "Logged { seq: Seq(0), index: 1, translated: false } LeftOut(Blank)",
             "Logged { seq: Seq(1), index: 0, translated: false } Sent",
             "Logged { seq: Seq(1), index: 1, translated: false } Sent",
             "Logged { seq: Seq(2), index: 0, translated: false } Sent",
+            "StoodIn { seq: Seq(1) } Sent",
             "StoodIn { seq: Seq(1) } Sent",
             "Input { index: 0 } Sent",
         ]
     );
     let first = rows[0].sent.as_ref().unwrap();
     assert_eq!((first.bytes(), first.tokens > 0), (r#"{"role":"user","content":"secret question"}"#.len(), true));
-    assert_eq!(explained.sent().count(), 6);
+    assert_eq!(explained.sent().count(), 8);
     assert!(!format!("{explained:#?}").contains("secret"), "no text is in `Debug`");
 }
 

@@ -15,6 +15,7 @@ use tower_chat_history::{
     Reply, Turn, TurnInput,
     engine::ToolResults,
     explain::{Explanation, Fate, NotKnown, Row, Subject, Why},
+    refusal::Remedy,
     report::TurnOutcome,
     store::{Cuts, Derived, Load, Loaded, Origin, PruneTo, Seq},
 };
@@ -234,7 +235,7 @@ impl World {
     async fn refused(&mut self, api: Api) -> TestCaseResult {
         let input = self.input(api, vec![api.question("once more")]);
         let Some(mut turn) = self.begin(input).await? else { return Ok(()) };
-        if turn.is_repairable() && turn.repair("400").await {
+        if turn.remedy(&Remedy::WithoutEncrypted, "400").await {
             self.count("repaired");
         }
         self.reply(turn, api, Says::Text(9), false).await

@@ -8,6 +8,7 @@ use tower_chat_history::{
     ConversationId, Engine, HistoryError, HistoryOptions, HistoryStoreExt as _, Message, Reply, Retention, TurnInput,
     dialect::DialectName,
     error::DialectPlace,
+    refusal::Remedy,
     store::{Cuts, Origin, Seq},
 };
 use tower_chat_history_test::{FaultStore, Op};
@@ -29,16 +30,16 @@ async fn a_turn_under_an_earlier_cut_is_repaired_and_the_stored_cut_stays() {
     let mut turn = talk.engine.begin(input).await.unwrap();
     let sent = turn.context().len();
     talk.provider.reply(head, turn.context(), &answers()).unwrap_err();
-    assert!(turn.is_repairable() && turn.repair("400").await);
-    assert!(!turn.is_repairable() && !turn.repair("400").await, "a turn is repaired once");
+    assert!(turn.remedy(&Remedy::WithoutEncrypted, "400").await);
+    assert!(!turn.remedy(&Remedy::WithoutEncrypted, "400").await, "a turn is repaired once");
     assert_eq!(turn.input(), [result()]);
     assert!(turn.context().len() <= sent);
     let reply = talk.provider.reply(head, turn.context(), &answers()).unwrap();
     let report = turn.commit(Reply::of(reply)).await.unwrap();
-    assert!(report.repaired);
+    assert!(report.remedies == [Remedy::WithoutEncrypted]);
     let cut = Cuts::read(&talk.window().await.compaction.unwrap()).unwrap().cut;
     assert_eq!((cut.window_start, cut.covers_to, cut.encrypted_from), (Seq::new(1), Seq::new(1), Seq::new(3)));
-    assert!(!talk.call(question(), &answers()).await.repaired);
+    assert!(talk.call(question(), &answers()).await.remedies.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,7 +83,11 @@ async fn a_turn_continues_under_the_cut_that_it_began_with() {
     assert_eq!(report.messages_sent, 3 * 3 + 3 + 1, "the whole log, and the result");
     let report = talk.call(question(), &answers()).await;
     assert_eq!(report.reasoning_left_out, 2, "the next turn has the new cut");
-    assert_eq!(report.messages_sent, 1 + 4 + 1, "the summary, the last turn without its reasoning, the question");
+    assert_eq!(
+        report.messages_sent,
+        2 + 4 + 1,
+        "the summary and a reply, the last turn without its reasoning, the question"
+    );
 }
 
 /// The exchanges of such a turn's window that the stored cut leaves out are read after the load.

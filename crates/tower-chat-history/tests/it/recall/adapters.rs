@@ -26,12 +26,12 @@ async fn in_a_json_request_recalled_messages_follow_head_and_window_and_precede_
     assert!(with_recalled.len() > 5);
     for number in with_recalled {
         let messages = sent.lock().unwrap()[number]["messages"].as_array().unwrap().clone();
-        let [first, window @ .., recalled, input] = &messages[..] else { panic!("three messages") };
+        let [first, window @ .., recalled, reply, input] = &messages[..] else { panic!("four messages") };
         assert_eq!((first, input), (&head, &question(number)));
         assert_eq!(window.last().unwrap()["role"], "assistant");
         let stored = exchanges[number].exchange.recalled.as_ref().unwrap();
         assert_eq!(recalled, &serde_json::from_str::<Value>(stored.message.json()).unwrap());
-        assert_eq!(recalled["role"], "user");
+        assert_eq!((&recalled["role"], &reply["role"]), (&json!("user"), &json!("assistant")));
     }
 }
 
@@ -67,7 +67,7 @@ async fn few_shot_messages_stay_before_the_window_and_recalled_messages_after_it
         assert!(messages.starts_with(&head) && messages.last() == Some(&input));
         if recall.searches().len() > shown {
             shown = recall.searches().len();
-            let recalled = messages[messages.len() - 2]["content"].as_str().unwrap();
+            let recalled = messages[messages.len() - 3]["content"].as_str().unwrap();
             assert!(recalled.starts_with("recalled"));
         }
     }

@@ -15,6 +15,11 @@ fn tokens(messages: &[Message]) -> u64 {
 /// The tokens that every prompt has in addition to its messages.
 const PRIMING: u64 = 3;
 
+/// Returns the size of the constant reply to recalled messages.
+fn reply() -> u64 {
+    tokens(&[Message::assistant("Understood.")])
+}
+
 /// A search that shows as much as it may.
 fn greedy() -> ScriptedRecall {
     ScriptedRecall::new(|_, search| {
@@ -39,8 +44,8 @@ async fn the_prompt_with_recalled_messages_is_within_its_limit_and_the_report_ha
             continue;
         };
         assert!(search.tokens <= search.allowance && search.allowance <= 216);
-        assert_eq!((sizes.prompt.recalled, search.exchanges, search.messages), (search.tokens, 1, 1));
-        assert_eq!(tokens(&context[context.len() - 2..context.len() - 1]), search.tokens);
+        assert_eq!((sizes.prompt.recalled, search.exchanges, search.messages), (search.tokens + reply(), 1, 1));
+        assert_eq!(tokens(&context[context.len() - 3..context.len() - 2]), search.tokens);
         shown += 1;
     }
     assert!(shown > 40, "{shown}");
@@ -54,9 +59,9 @@ async fn the_allowance_is_a_share_of_the_limit_and_at_most_the_free_tokens() {
         let (context, report) = chat.turn("question").await;
         let Some(search) = &report.recall else { continue };
         let free = 1_800 - PRIMING - tokens(&context);
-        assert_eq!(search.allowance, free.min(216));
+        assert_eq!(search.allowance, free.saturating_sub(reply()).min(216));
         assert_eq!(search.allowance, chat.recall.searches().last().unwrap().allowance);
-        *(if free < 216 { &mut less } else { &mut whole }) += 1;
+        *(if search.allowance < 216 { &mut less } else { &mut whole }) += 1;
     }
     assert!(whole > 5 && less > 2, "{whole} {less}");
 }
@@ -112,13 +117,13 @@ async fn recalled_messages_of_earlier_turns_count_as_part_of_the_window() {
     chat.until_moved().await;
     for _ in 0..12 {
         let (context, report) = chat.turn("question").await;
-        let earlier: Vec<Message> = context[..context.len() - 2]
+        let earlier: Vec<Message> = context[..context.len() - 3]
             .iter()
             .filter(|message| message.text().starts_with("recalled"))
             .cloned()
             .collect();
         let sizes = report.tokens.unwrap().prompt;
-        assert_eq!(sizes.window, tokens(&context[..context.len() - 2]));
+        assert_eq!(sizes.window, tokens(&context[..context.len() - 3]));
         assert_eq!(earlier.len() + 1, recalled(&context).len());
         assert_eq!(sizes.input, tokens(&[question("question")]));
     }

@@ -51,8 +51,9 @@ impl Chat {
     /// Runs a turn, and the preparation after it. Returns the recalled messages, if there are any.
     async fn turn(&self, input: Message) -> (Option<String>, Arc<TurnReport>) {
         let turn = self.engine.begin(TurnInput::new(id(), [input])).await.unwrap();
-        let mut texts = turn.context().iter().rev().skip(1).map(|message| message.text().into_owned());
-        let recalled = texts.next().filter(|text| text.starts_with("<earlier_messages"));
+        // A constant reply stands between the recalled messages and the input.
+        let before_reply = turn.context().iter().rev().nth(2).map(|message| message.text().into_owned());
+        let recalled = before_reply.filter(|text| text.starts_with("<earlier_messages"));
         let report = turn.commit(Reply::new(answer())).await.unwrap();
         self.engine.drain(std::time::Duration::from_secs(100)).await.unwrap();
         (recalled, report)

@@ -29,7 +29,7 @@ async fn it_is_made_for_each_question_and_for_the_first_turn_of_a_conversation()
     let chat = Chat::new(quoting(other()));
     for number in 0..3 {
         let (context, report) = chat.turn("question").await;
-        assert_eq!(context[context.len() - 2].text(), format!("quote {number}"));
+        assert_eq!(context[context.len() - 3].text(), format!("quote {number}"));
         let report = report.recall.clone().unwrap();
         assert_eq!((report.exchanges, report.messages, report.conversations), (1, 1, 1));
         assert!(matches!(report.outcome, RecallOutcome::Shown));

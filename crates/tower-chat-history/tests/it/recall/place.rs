@@ -19,11 +19,12 @@ async fn moved() -> Chat {
 async fn recalled_messages_are_directly_before_the_input_and_in_the_window() {
     let chat = moved().await;
     let turn = chat.begin([question("one"), question("two")]).await;
-    let [.., recalled, one, two] = turn.context() else { panic!("three messages") };
+    let [.., recalled, reply, one, two] = turn.context() else { panic!("four messages") };
     assert!(recalled.text().starts_with("recalled 0"));
+    assert_eq!(reply, &Message::assistant("Understood."), "no question follows another one");
     assert_eq!((one, two), (&question("one"), &question("two")));
     assert_eq!(turn.input(), [question("one"), question("two")]);
-    assert_eq!(turn.window().last(), Some(recalled));
+    assert_eq!(turn.window().last(), Some(reply));
 }
 
 #[tokio::test]
@@ -32,7 +33,7 @@ async fn recalled_messages_are_stored_with_the_exchange_and_are_not_messages_of_
     let before = chat.window().await;
     let (context, report) = chat.turn("question").await;
     let stored = chat.last_exchange().await;
-    let expected = block(context[context.len() - 2].text().as_ref(), before.compaction.unwrap().window_start);
+    let expected = block(context[context.len() - 3].text().as_ref(), before.compaction.unwrap().window_start);
     let stored_block = stored.recalled.unwrap();
     assert_eq!((&stored_block.message, &stored_block.citations), (&expected.message, &expected.citations));
     assert_eq!(stored_block.tokens.map(u64::from), Some(report.recall.as_ref().unwrap().tokens));
@@ -78,8 +79,9 @@ async fn a_new_question_while_calls_are_open_has_recalled_messages_after_the_aba
     turn.commit(Reply::new(calls(&["x"]))).await.unwrap();
     let turn = chat.begin([Message::user("two")]).await;
     let first = turn.context().to_vec();
-    let [.., abandoned, recalled, _] = &first[..] else { panic!("three messages") };
+    let [.., abandoned, reply, recalled, _, _] = &first[..] else { panic!("five messages") };
     assert!(abandoned.is_tool_result() && recalled.text().starts_with("recalled 1"));
+    assert_eq!(reply, &Message::assistant("[no reply]"));
     turn.commit(Reply::new(Message::assistant("a"))).await.unwrap();
     let turn = chat.begin([Message::user("three")]).await;
     assert_eq!(turn.context()[..first.len()], first);

@@ -1,7 +1,7 @@
 //! Calls and saves that are repeated, and calls of which less or something else is stored.
 
 use tower_chat_history::{
-    CallOptions, ExchangeId, HistoryError, Message, Reply, TurnInput,
+    CallOptions, ExchangeId, HistoryError, Message, Reply, Turn, TurnInput,
     report::{NotStored, TurnOutcome},
 };
 use tower_chat_history_test::{Fault, Op};
@@ -13,6 +13,12 @@ async fn moved() -> Chat {
     let chat = Chat::new(ScriptedRecall::numbered());
     chat.until_moved().await;
     chat
+}
+
+/// Returns the recalled messages of a turn. The constant reply to them is the last message before the input.
+fn shown(turn: &Turn) -> Message {
+    let [.., shown, _] = turn.window() else { panic!("two messages") };
+    shown.clone()
 }
 
 #[tokio::test]
@@ -40,7 +46,7 @@ async fn a_save_that_is_retried_stores_the_messages_that_were_shown() {
         }
         let exchange = ExchangeId::generate();
         let turn = chat.engine.begin(TurnInput::new(id(), [question("one")]).exchange(exchange)).await.unwrap();
-        let shown = turn.window().last().unwrap().clone();
+        let shown = shown(&turn);
         let (searches, appends) = (chat.recall.searches().len(), chat.store.calls(Op::Append));
         let report = turn.commit(Reply::new(answer())).await.unwrap();
         assert!(matches!(report.outcome, TurnOutcome::Stored { .. }));
@@ -56,12 +62,12 @@ async fn the_first_of_two_calls_with_one_id_keeps_its_messages() {
     let exchange = ExchangeId::generate();
     let input = || TurnInput::new(id(), [question("one")]).exchange(exchange.clone());
     let (first, second) = (chat.engine.begin(input()).await.unwrap(), chat.engine.begin(input()).await.unwrap());
-    let shown = first.window().last().unwrap().clone();
-    assert_ne!(second.window().last().unwrap(), &shown);
+    let of_first = shown(&first);
+    assert_ne!(shown(&second), of_first);
     first.commit(Reply::new(answer())).await.unwrap();
     let report = second.commit(Reply::new(answer())).await.unwrap();
     assert!(matches!(report.outcome, TurnOutcome::Duplicate { .. }));
-    assert_eq!(chat.last_exchange().await.recalled.unwrap().message, shown);
+    assert_eq!(chat.last_exchange().await.recalled.unwrap().message, of_first);
 }
 
 #[tokio::test]
@@ -94,13 +100,13 @@ async fn messages_stored_in_place_of_the_input_have_the_recalled_messages_before
     let chat = moved().await;
     let instead = CallOptions::new().store_instead([Message::user("short")]);
     let turn = chat.engine.begin(TurnInput::new(id(), [question("long")]).options(instead)).await.unwrap();
-    let shown = turn.window().last().unwrap().clone();
+    let shown = shown(&turn);
     turn.commit(Reply::new(answer())).await.unwrap();
     let stored = chat.last_exchange().await;
     assert_eq!((stored.recalled.unwrap().message, &stored.messages[0]), (shown.clone(), &Message::user("short")));
     let turn = chat.begin([question("next")]).await;
     let at = turn.context().iter().position(|message| *message == shown).unwrap();
-    assert_eq!(turn.context()[at + 1..at + 3], [Message::user("short"), answer()]);
+    assert_eq!(turn.context()[at + 2..at + 4], [Message::user("short"), answer()]);
 }
 
 #[tokio::test]
@@ -114,7 +120,7 @@ async fn a_reply_that_broke_off_is_stored_with_the_recalled_messages_and_a_repea
     reply.incomplete = true;
     turn.commit(reply).await.unwrap();
     let broken = chat.last_exchange().await;
-    assert_eq!((broken.incomplete, broken.recalled.unwrap().message), (true, first[first.len() - 2].clone()));
+    assert_eq!((broken.incomplete, broken.recalled.unwrap().message), (true, first[first.len() - 3].clone()));
 
     let turn = chat.engine.begin(input()).await.unwrap();
     assert!(turn.context().starts_with(&first), "the log has the first attempt");

@@ -51,11 +51,11 @@ async fn within_a_turn_recalled_messages_stay_if_other_turns_can_be_left_out() {
     let chat = Chat::new(large());
     chat.until_moved().await;
     let turn = chat.begin([sized(100)]).await;
-    let opening: Vec<Message> = turn.context()[turn.context().len() - 2..].to_vec();
+    let opening: Vec<Message> = turn.context()[turn.context().len() - 3..].to_vec();
     turn.commit(Reply::new(calls(&["x"]))).await.unwrap();
     let turn = chat.begin([Message::tool("x", "r".repeat(1_000 * 4))]).await;
     let context = turn.context();
-    let begins = context.windows(2).any(|pair| pair == opening);
+    let begins = context.windows(3).any(|three| three == opening);
     assert!(begins, "the turn keeps its recalled messages");
     turn.commit(Reply::new(answer())).await.unwrap();
 }

@@ -69,13 +69,14 @@ fn one() -> HistoryOptions {
 #[tokio::test(start_paused = true)]
 async fn every_item_is_sent_again_as_it_was_made() {
     let mut talk = Talk::new(&OpenAiResponses, one());
-    let call = |kind, id: &str| Say::Call { kind, id: id.into(), name: "f".into(), arguments: "a".into() };
+    let call =
+        |kind, arguments: &str| Say::Call { kind, id: "x".into(), name: "f".into(), arguments: arguments.into() };
     let script = [
         Say::reasoning(),
         Say::Message { text: "I look.".into(), phase: Some("commentary") },
         Say::Reasoning(vec!["Hm.".into()]),
-        call(CallType::Function, "x"),
-        call(CallType::Custom, "x"),
+        call(CallType::Function, "{}"),
+        call(CallType::Custom, "a"),
         Say::WebSearch,
         Say::Unknown,
     ];

@@ -217,7 +217,7 @@ impl Talk {
         figures.count("reasoning sent", has(r#""type":"reasoning""#));
         figures.count("reasoning left out", report.reasoning_left_out > 0);
         figures.count("compactions sent", has(r#""type":"compaction""#));
-        figures.count("summaries sent", has(r#""role":"system""#));
+        figures.count("summaries sent", has("what was said"));
         figures.count("abandoned calls", has("this call was abandoned"));
         figures.count("turns left out", trimming.left_out_turns);
         figures.count("rounds left out", trimming.left_out_rounds);

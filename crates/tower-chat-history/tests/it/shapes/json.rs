@@ -161,13 +161,13 @@ async fn a_json_response_in_another_format_is_passed_on_and_not_stored() {
 #[tokio::test]
 async fn json_counts_messages_that_a_value_cannot_carry() {
     let store = MemoryStore::new();
-    let odd = Message::from_json(r#"{"role":"user","content":"a \ud800 b"}"#).unwrap();
+    let odd = Message::from_json(r#"{"role":"user","content":"a  b","x":1e999}"#).unwrap();
     let llm = service_fn(|request: Value| async move { Ok::<_, BoxError>(echo_json(&request)) });
     let mut chat = ChatHistoryLayer::new(store.clone(), Json::new()).layer(llm);
     let first = InConversation::new(conversation(), user("short")).store_instead([odd]);
     chat.ready().await.unwrap().call(first).await.unwrap();
     let (second, report) = InConversation::new(conversation(), user("u")).with_report();
     let response = chat.ready().await.unwrap().call(second).await.unwrap();
-    assert_eq!(text_of(&response).replace('\u{fffd}', ""), "a  b|short|u", "the rest of the text is sent");
+    assert_eq!(text_of(&response), "a  b|short|u", "the text is sent");
     assert_eq!(report.await.unwrap().downgraded, 1);
 }

@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use tower_chat_history::{
     ConversationId, HistoryStoreExt as _, MemoryStore, Message, RoutedStore,
-    store::{
-        Erase, EraseExt as _, ForkError, List, OtherStore, Prefix, Prune, Receipt, Seq, StoreError, StoreListError,
-        Truncate,
-    },
+    error::OptionError,
+    store::{Erase, EraseExt as _, ForkError, List, OtherStore, Prefix, Prune, Receipt, Seq, StoreError, Truncate},
 };
 use tower_chat_history_conformance::store::Handle;
 use tower_chat_history_test::{Fault, FaultStore, Op};
@@ -101,7 +99,7 @@ async fn the_receipt_of_an_erasure_that_failed_in_one_store_has_what_was_erased_
     let removed = |receipt: &Receipt| {
         receipt.removed.iter().map(|(name, one)| (name.to_owned(), one.conversations)).collect::<Vec<_>>()
     };
-    assert_eq!(removed(&error.receipt), [("one".into(), 4), ("two".into(), 0)]);
+    assert_eq!(removed(&error.done), [("one".into(), 4), ("two".into(), 0)]);
     assert_eq!(removed(&again), [("one".into(), 0), ("two".into(), 4)]);
     assert!(again.is_complete());
 }
@@ -139,10 +137,10 @@ async fn an_erasure_of_a_routed_store_does_not_list() {
 fn a_list_needs_stores_with_different_names() {
     let choose = |_: &ConversationId| 0;
     let none: [(&str, MemoryStore); 0] = [];
-    assert_eq!(RoutedStore::over(none, choose).unwrap_err(), StoreListError::Empty);
+    assert_eq!(RoutedStore::over(none, choose).unwrap_err(), OptionError::NoStore);
     let twice = [("a", MemoryStore::new()), ("a", MemoryStore::new())];
     let error = RoutedStore::over(twice, choose).unwrap_err();
-    assert_eq!(error, StoreListError::Repeated { name: "a".into() });
+    assert_eq!(error, OptionError::RepeatedStore { name: "a".into() });
 }
 
 #[tokio::test]

@@ -24,16 +24,16 @@ async fn every_call_replaces_the_log_by_a_summary() {
     store.conversation(&id()).import(said.to_vec()).await.unwrap();
     let summaries = Summaries::new(Facts::new()).when(SummarizeWhen::BeforeEveryCall);
     let options =
-        options(summaries).context(context().summary_format(SummaryFormat::as_user("Here is a summary:\n\n", "")));
+        options(summaries).context(context().summary_format(SummaryFormat::new("Here is a summary:\n\n", "")));
     let engine = Engine::with_options(store.clone(), options);
 
     let (context, report) = turn(&engine, "What did I say my name was?").await;
-    assert_eq!(context.len(), 2, "a summary and the question");
+    assert_eq!(context.len(), 3, "a summary, a constant reply and the question");
     assert_eq!(context[0].text(), "Here is a summary:\n\nknown: fact-Nemo");
     assert_eq!(report.summary.as_ref().unwrap().to.get(), 2);
     // The next summary is made of the previous one and the new messages.
     let (context, report) = turn(&engine, "And now? fact-two").await;
-    assert!(context.len() == 2 && mentions(&context, "fact-Nemo"));
+    assert!(context.len() == 3 && mentions(&context, "fact-Nemo"));
     assert_eq!((report.summary.as_ref().unwrap().from.get(), report.summary.as_ref().unwrap().to.get()), (2, 3));
     let (context, _) = turn(&engine, "And then?").await;
     assert!(mentions(&context, "fact-Nemo") && mentions(&context, "fact-two"));
@@ -45,9 +45,8 @@ async fn every_call_replaces_the_log_by_a_summary() {
 #[tokio::test]
 async fn recent_messages_are_kept_and_the_rest_is_summarized() {
     let summaries = Summaries::new(Facts::new()).when(SummarizeWhen::BeforeCall);
-    let options = options(summaries).context(
-        context().watermarks(Watermarks::keep_recent(4)).summary_format(SummaryFormat::as_system("Summary: ", "")),
-    );
+    let options = options(summaries)
+        .context(context().watermarks(Watermarks::keep_recent(4)).summary_format(SummaryFormat::new("Summary: ", "")));
     let engine = Engine::with_options(MemoryStore::new(), options);
     turn(&engine, "fact-nemo").await;
     let mut compacted = 0;
@@ -56,9 +55,9 @@ async fn recent_messages_are_kept_and_the_rest_is_summarized() {
         assert!(mentions(&context, "fact-nemo"), "turn {number}");
         if report.summary.is_some() {
             compacted += 1;
-            assert_eq!(context.len(), 1 + 4 + 1, "the summary, the last messages, the question");
+            assert_eq!(context.len(), 2 + 4 + 1, "the summary with its reply, the last messages, the question");
             assert_eq!(context[0].text(), "Summary: known: fact-nemo");
-            assert_eq!(context[0].role(), &Role::System);
+            assert_eq!(context[0].role(), &Role::User);
         }
     }
     assert!(compacted > 3, "{compacted}");

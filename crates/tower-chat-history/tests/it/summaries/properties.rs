@@ -91,7 +91,7 @@ proptest! {
             let facts = Facts::new().taking(Duration::from_secs(takes)).failing(move |call| faults[call % faults.len()]);
             let summaries = Summaries::new(facts).when(when).max_tokens(60).least_room(20).chunk_tokens(200);
             let options = HistoryOptions::new()
-                .context(ContextOptions::new().budget(ContextBudget::tokens(context).reply_reserve(0)).watermarks(watermarks).summary_format(SummaryFormat::as_system("Summary: ", "")))
+                .context(ContextOptions::new().budget(ContextBudget::tokens(context).reply_reserve(0)).watermarks(watermarks).summary_format(SummaryFormat::new("Summary: ", "")))
                 .summaries(summaries.timeout(Duration::from_secs(10)));
             let engine = Engine::with_options(store.clone(), options);
             let (mut logged, mut covered) = (0, 0);

@@ -50,7 +50,7 @@ async fn serialized_calls_over_a_limit_of_one_do_not_deadlock() {
 async fn parallel_calls_share_one_summary() {
     let facts = Facts::new().taking(Duration::from_secs(1));
     let summaries = Summaries::new(facts.clone()).when(SummarizeWhen::BeforeCall);
-    let context = context().summary_format(SummaryFormat::as_system("Summary: ", ""));
+    let context = context().summary_format(SummaryFormat::new("Summary: ", ""));
     let engine = Engine::with_options(MemoryStore::new(), options(summaries).context(context));
     for _ in 0..6 {
         turn(&engine, "question").await;

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use tower_chat_history::transfer::foreign::{
-    AssistantsThreads, ChatMl, ChatMlText, ForeignConversation, ForeignError, ForeignOptions, LangChainRedis, ShareGpt,
-    import_foreign,
+    ForeignConversation, ForeignError, ForeignOptions, assistants_threads, chat_ml, chat_ml_text, import_foreign,
+    langchain_redis, share_gpt,
 };
 
 use super::import;
@@ -13,11 +13,11 @@ type Conversations<'a> = Box<dyn Iterator<Item = Result<ForeignConversation, For
 
 fn all(file: &[u8]) -> [Conversations<'_>; 5] {
     [
-        Box::new(ChatMl::new(file)),
-        Box::new(ChatMlText::new(file)),
-        Box::new(ShareGpt::new(file)),
-        Box::new(AssistantsThreads::new(file)),
-        Box::new(LangChainRedis::new(file)),
+        Box::new(chat_ml(file)),
+        Box::new(chat_ml_text(file)),
+        Box::new(share_gpt(file)),
+        Box::new(assistants_threads(file)),
+        Box::new(langchain_redis(file)),
     ]
 }
 
@@ -25,7 +25,7 @@ fn all(file: &[u8]) -> [Conversations<'_>; 5] {
 async fn a_damaged_line_is_skipped_and_named() {
     let good = r#"{"messages":[{"role":"user","content":"x"}]}"#;
     let file = format!("{good}\n{{\"messages\":[{{\"secret\":1}}]}}\nsecret\n{{\"secret\":[]}}\n{good}\n");
-    let report = import(&TestStore::default(), ChatMl::new(file.as_bytes())).await;
+    let report = import(&TestStore::default(), chat_ml(file.as_bytes())).await;
     assert_eq!((report.stored, report.skipped), (2, 3));
     let shown: Vec<_> = report.named.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -42,11 +42,11 @@ async fn a_damaged_line_is_skipped_and_named() {
 #[tokio::test]
 async fn names_that_are_no_ids_are_skipped() {
     let file = format!("{{\"id\":\"{}\",\"messages\":[]}}\n", "x".repeat(2_000));
-    let report = import(&TestStore::default(), ChatMl::new(file.as_bytes())).await;
+    let report = import(&TestStore::default(), chat_ml(file.as_bytes())).await;
     assert_eq!(report.skipped, 1);
     let options = ForeignOptions::new(prefix("")).separator(Some("/".into()));
     let file = "{\"id\":\"a//b\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n";
-    let report = import_foreign(&TestStore::default(), ChatMl::new(file.as_bytes()), &options).await.unwrap();
+    let report = import_foreign(&TestStore::default(), chat_ml(file.as_bytes()), &options).await.unwrap();
     assert!(report.named[0].to_string().contains("part 1 is empty"), "{report:?}");
 }
 

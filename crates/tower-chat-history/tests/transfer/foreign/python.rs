@@ -8,7 +8,7 @@ use std::{
 };
 
 use test_servers::python::{is_done, python};
-use tower_chat_history::transfer::foreign::{AgentsSqlite, LangChainRedis, LangChainSqlite, LangGraphSqlite};
+use tower_chat_history::transfer::foreign::{agents_sqlite, langchain_redis, langchain_sqlite, langgraph_sqlite};
 
 use super::{import_twice, stored};
 
@@ -37,7 +37,7 @@ const CHAT: [&str; 3] = [
 #[tokio::test]
 async fn langchain_wrote_a_table() {
     let Some(folder) = &*WRITTEN else { return };
-    let (store, report) = import_twice(|| LangChainSqlite::open(folder.join("langchain.db")).unwrap()).await;
+    let (store, report) = import_twice(|| langchain_sqlite(&folder.join("langchain.db")).unwrap()).await;
     assert_eq!((report.conversations, report.instructions, report.skipped), (2, 1, 0), "{report:?}");
     let stored = stored(&store).await;
     assert_eq!((stored[0].0.as_str(), stored[0].1.len()), ("in/other", 1));
@@ -51,7 +51,7 @@ async fn langchain_wrote_a_table() {
 async fn langchain_wrote_a_list_for_redis() {
     let Some(folder) = &*WRITTEN else { return };
     let file = std::fs::read(folder.join("redis.jsonl")).unwrap();
-    let (store, report) = import_twice(|| LangChainRedis::new(&*file)).await;
+    let (store, report) = import_twice(|| langchain_redis(&*file)).await;
     assert_eq!((report.conversations, report.skipped), (1, 0), "{report:?}");
     assert_eq!(stored(&store).await[0], ("in/user-42".into(), CHAT.map(String::from).to_vec()));
 }
@@ -59,7 +59,7 @@ async fn langchain_wrote_a_list_for_redis() {
 #[tokio::test]
 async fn langgraph_wrote_checkpoints() {
     let Some(folder) = &*WRITTEN else { return };
-    let (store, report) = import_twice(|| LangGraphSqlite::open(folder.join("langgraph.db")).unwrap()).await;
+    let (store, report) = import_twice(|| langgraph_sqlite(&folder.join("langgraph.db")).unwrap()).await;
     assert_eq!((report.conversations, report.instructions, report.skipped), (2, 1, 0), "{report:?}");
     let stored = stored(&store).await;
     assert_eq!((stored[0].0.as_str(), &*stored[0].1), ("in/t%2F1", &CHAT.map(String::from)[..]));
@@ -69,7 +69,7 @@ async fn langgraph_wrote_checkpoints() {
 #[tokio::test]
 async fn openai_agents_wrote_a_session() {
     let Some(folder) = &*WRITTEN else { return };
-    let (store, report) = import_twice(|| AgentsSqlite::open(folder.join("agents.db")).unwrap()).await;
+    let (store, report) = import_twice(|| agents_sqlite(&folder.join("agents.db")).unwrap()).await;
     assert_eq!((report.conversations, report.skipped), (2, 0), "{report:?}");
     let logs = store.logs();
     let log = &logs["in/s-1"];

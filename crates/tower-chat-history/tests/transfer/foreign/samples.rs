@@ -1,7 +1,7 @@
 //! Samples from the documentation of the formats.
 
 use tower_chat_history::transfer::foreign::{
-    AssistantsThreads, ChatMl, ChatMlText, ForeignError, ForeignOptions, LangChainRedis, ShareGpt, import_foreign,
+    ForeignError, ForeignOptions, assistants_threads, chat_ml, chat_ml_text, import_foreign, langchain_redis, share_gpt,
 };
 
 use super::{import, import_twice, stored};
@@ -14,7 +14,7 @@ const CHAT_ML: &str = r#"{"messages": [{"role": "system", "content": "Marv is a 
 
 #[tokio::test]
 async fn lines_of_chat_messages() {
-    let (store, report) = import_twice(|| ChatMl::new(CHAT_ML.as_bytes())).await;
+    let (store, report) = import_twice(|| chat_ml(CHAT_ML.as_bytes())).await;
     assert_eq!((report.conversations, report.stored, report.instructions, report.skipped), (2, 4, 1, 0));
     let stored = stored(&store).await;
     assert_eq!(stored[0].0, "in/1");
@@ -35,13 +35,13 @@ async fn a_longer_file_adds_what_is_new() {
     let first = r#"{"role":"user","content":"x"},{"role":"assistant","content":"y"}"#;
     let more = format!("{first},{first}");
     let store = TestStore::default();
-    import(&store, ChatMl::new(line(first).as_bytes())).await;
-    let report = import(&store, ChatMl::new(line(&more).as_bytes())).await;
+    import(&store, chat_ml(line(first).as_bytes())).await;
+    let report = import(&store, chat_ml(line(&more).as_bytes())).await;
     assert_eq!((report.present, report.stored), (1, 1));
     let ids: Vec<_> = store.logs()["in/a"].exchanges.iter().map(|one| one.exchange.id.clone()).collect();
     assert_ne!(ids[0], ids[1], "equal messages are different exchanges");
     let other = line(r#"{"role":"user","content":"z"}"#);
-    let report = import(&store, ChatMl::new(other.as_bytes())).await;
+    let report = import(&store, chat_ml(other.as_bytes())).await;
     assert!(report.named[0].to_string().contains("another exchange at position 0"), "{report:?}");
 }
 
@@ -50,7 +50,7 @@ async fn the_text_form_of_chat_ml() {
     let text = "<|im_start|>system\nYou are helpful.<|im_end|>\n<|im_start|>user\nHi!\nWho are you?<|im_end|>\n\
                 <|im_start|>assistant\nA model.\n<|im_end|>\n<|im_start|>system\nNext.<|im_end|>\n\
                 <|im_start|>user name=nemo\nHi<|im_end|>\n";
-    let (store, report) = import_twice(|| ChatMlText::new(text.as_bytes())).await;
+    let (store, report) = import_twice(|| chat_ml_text(text.as_bytes())).await;
     assert_eq!((report.conversations, report.stored, report.instructions, report.skipped), (2, 2, 2, 0));
     let stored = stored(&store).await;
     assert_eq!(
@@ -63,7 +63,7 @@ async fn the_text_form_of_chat_ml() {
 #[tokio::test]
 async fn the_text_form_of_chat_ml_on_one_line() {
     let text = "<|im_start|>user Hi <|im_end|><|im_start|>assistant name=bot\r\nHello<|im_end|> \n";
-    let (store, report) = import_twice(|| ChatMlText::new(text.as_bytes())).await;
+    let (store, report) = import_twice(|| chat_ml_text(text.as_bytes())).await;
     assert_eq!((report.conversations, report.stored, report.skipped), (1, 1, 0));
     let expected = r#"{"content":"Hi ","role":"user"} {"content":"Hello","name":"bot","role":"assistant"}"#;
     assert_eq!(stored(&store).await[0].1, [expected]);
@@ -74,10 +74,10 @@ async fn an_unknown_role_of_chat_ml_costs_its_conversation_only() {
     let text = "<|im_start|>system\nOne.<|im_end|>\n<|im_start|>critic\nNo.<|im_end|>\n\
                 <|im_start|>user\nHi<|im_end|>\n<|im_start|>system\nTwo.<|im_end|>\n\
                 <|im_start|>user name=Ann Lee\nHello<|im_end|>\n";
-    let read: Vec<_> = ChatMlText::new(text.as_bytes()).collect();
+    let read: Vec<_> = chat_ml_text(text.as_bytes()).collect();
     let [Err(ForeignError::Conversation { record: 4, .. }), Ok(two)] = &read[..] else { panic!("{read:?}") };
     assert_eq!(two.name, "2");
-    let (store, report) = import_twice(|| ChatMlText::new(text.as_bytes())).await;
+    let (store, report) = import_twice(|| chat_ml_text(text.as_bytes())).await;
     assert_eq!((report.conversations, report.stored, report.skipped), (2, 1, 1));
     assert_eq!(stored(&store).await[0].1, [r#"{"content":"Hello","name":"Ann Lee","role":"user"}"#]);
 }
@@ -87,7 +87,7 @@ async fn text_of_chat_ml_is_no_role_and_is_not_left_out() {
     let whole = "<|im_start|>user\nHi<|im_end|>\n";
     for rest in ["<|im_start|>Hello<|im_end|>", "<|im_start|>", "lost", "<|im_end|>", "<|im_start|>user\nHi"] {
         let text = format!("{whole}<|im_start|>assistant\nHello<|im_end|>{rest}");
-        let read: Vec<_> = ChatMlText::new(text.as_bytes()).collect();
+        let read: Vec<_> = chat_ml_text(text.as_bytes()).collect();
         assert!(matches!(read[..], [Err(ForeignError::Conversation { .. })]), "{rest}: {read:?}");
     }
 }
@@ -97,7 +97,7 @@ async fn share_gpt_in_a_list_and_in_lines() {
     let one = r#"{"id":"QWJhYvA_0","conversations":[{"from":"system","value":"s"},{"from":"human","value":"Weather?"},{"from":"function_call","value":"{\"name\":\"weather\",\"arguments\":{\"city\":\"Paris\"}}"},{"from":"observation","value":"18"},{"from":"gpt","value":"Warm."}]}"#;
     let two = r#"{"conversations":[{"from":"user","value":"Hi"},{"from":"chatgpt","value":"Hello"}]}"#;
     for file in [format!("{one}\n{two}\n"), format!("[\n{one},\n{two}\n]"), format!("[{one},{two}]")] {
-        let (store, report) = import_twice(|| ShareGpt::new(file.as_bytes())).await;
+        let (store, report) = import_twice(|| share_gpt(file.as_bytes())).await;
         assert_eq!((report.conversations, report.stored, report.skipped), (2, 3, 0), "{report:?}");
         let stored = stored(&store).await;
         assert_eq!((stored[0].0.as_str(), stored[1].0.as_str()), ("in/2", "in/QWJhYvA_0"));
@@ -130,7 +130,7 @@ async fn threads_of_the_assistants_api() {
     let messages = value["data"].to_string();
     let exported = format!("{{\"thread\":{{\"id\":\"thread_abc123\"}},\"messages\":{messages}}}");
     for file in [THREAD, &one_line, &list, &messages, &exported] {
-        let (store, report) = import_twice(|| AssistantsThreads::new(file.as_bytes())).await;
+        let (store, report) = import_twice(|| assistants_threads(file.as_bytes())).await;
         assert_eq!((report.stored, report.left_out, report.skipped), (1, 1, 0), "{report:?}");
         let stored = stored(&store).await;
         assert_eq!(stored[0].0, "in/thread_abc123");
@@ -154,7 +154,7 @@ async fn pages_of_a_thread_are_one_conversation() {
         format!("{{\"data\":[{},{}]}}\n", message(from + 1), message(from))
     };
     let file = [page(2), page(0)].concat();
-    let (store, _) = import_twice(|| AssistantsThreads::new(file.as_bytes())).await;
+    let (store, _) = import_twice(|| assistants_threads(file.as_bytes())).await;
     let stored = stored(&store).await;
     assert!(stored[0].1[0].contains("\"0\"") && stored[0].1[1].contains("\"2\""), "{stored:?}");
 }
@@ -167,7 +167,7 @@ async fn dumps_of_lists_in_redis() {
     let line = serde_json::json!({ "key": "message_store:user-42:a", "values": [ai, human] }).to_string();
     let store = TestStore::default();
     let options = ForeignOptions::new(prefix("in")).separator(Some(":".into()));
-    let report = import_foreign(&store, LangChainRedis::new(line.as_bytes()), &options).await.unwrap();
+    let report = import_foreign(&store, langchain_redis(line.as_bytes()), &options).await.unwrap();
     assert_eq!((report.stored, report.left_out), (1, 1));
     let log = &store.logs()["in/user-42/a"];
     assert_eq!(log.exchanges[0].exchange.model.as_deref(), Some("gpt-4o"));

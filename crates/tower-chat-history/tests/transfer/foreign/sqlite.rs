@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use tower_chat_history::transfer::foreign::{AgentsSqlite, ForeignError, LangChainSqlite, LangGraphSqlite};
+use tower_chat_history::transfer::foreign::{ForeignError, agents_sqlite, langchain_sqlite, langgraph_sqlite};
 
 use super::{import, import_twice};
 use crate::support::TestStore;
@@ -17,11 +17,11 @@ fn file(sql: &str) -> (TempDir, std::path::PathBuf) {
 #[test]
 fn other_databases_are_refused_and_none_is_created() {
     let (folder, path) = file("CREATE TABLE x (y)");
-    assert!(matches!(LangChainSqlite::open(&path), Err(ForeignError::Database(_))));
-    assert!(matches!(LangGraphSqlite::open(&path), Err(ForeignError::Database(_))));
-    assert!(matches!(AgentsSqlite::open(&path), Err(ForeignError::Database(_))));
+    assert!(matches!(langchain_sqlite(&path), Err(ForeignError::Database(_))));
+    assert!(matches!(langgraph_sqlite(&path), Err(ForeignError::Database(_))));
+    assert!(matches!(agents_sqlite(&path), Err(ForeignError::Database(_))));
     let missing = folder.path().join("missing.db");
-    assert!(LangChainSqlite::open(&missing).is_err() && !missing.exists());
+    assert!(langchain_sqlite(&missing).is_err() && !missing.exists());
 }
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_damaged_row_skips_its_session_only() {
          INSERT INTO message_store VALUES (4, 'a', '{\"type\":\"secret\"}');
          INSERT INTO message_store VALUES (5, 'b', '{\"type\":\"ai\",\"data\":{\"content\":\"y\"}}');",
     );
-    let (store, report) = import_twice(|| LangChainSqlite::open(&path).unwrap()).await;
+    let (store, report) = import_twice(|| langchain_sqlite(&path).unwrap()).await;
     assert_eq!((report.stored, report.skipped), (1, 1));
     assert_eq!(report.named[0].to_string(), "line 3: record 3: message 1 is not a valid message");
     assert_eq!(store.logs().into_keys().collect::<Vec<_>>(), ["in/b"]);
@@ -49,7 +49,7 @@ async fn a_row_that_is_no_text_skips_its_session_only() {
          INSERT INTO message_store VALUES (3, x'ff', '{\"type\":\"human\",\"data\":{\"content\":\"x\"}}');
          INSERT INTO message_store VALUES (4, 'c', '{\"type\":\"human\",\"data\":{\"content\":\"x\"}}');",
     );
-    let (store, report) = import_twice(|| LangChainSqlite::open(&path).unwrap()).await;
+    let (store, report) = import_twice(|| langchain_sqlite(&path).unwrap()).await;
     assert_eq!((report.stored, report.skipped), (2, 2), "{report:?}");
     assert!(store.logs().contains_key("in/c"));
 }
@@ -74,6 +74,6 @@ async fn damaged_and_hostile_checkpoints_skip_their_thread() {
         let insert = "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint) VALUES (?1, '1', ?2, ?3)";
         connection.execute(insert, rusqlite::params![thread, kind, bytes]).unwrap();
     }
-    let report = import(&TestStore::default(), LangGraphSqlite::open(&path).unwrap()).await;
+    let report = import(&TestStore::default(), langgraph_sqlite(&path).unwrap()).await;
     assert_eq!((report.stored, report.skipped), (1, 4), "{report:?}");
 }

@@ -3,7 +3,7 @@
 
 use ::tests::ABANDONED;
 use serde_json::{Value, json};
-use tower_chat_history::{Message, Role};
+use tower_chat_history::Message;
 use tower_chat_history_test::{Replies, Reply};
 
 use super::Output;
@@ -15,6 +15,9 @@ use crate::{
 
 /// The start of a summary. The number of its conversation follows.
 pub(super) const SUMMARY: &str = "A summary of c";
+
+/// The constant replies, which stand before questions.
+pub(super) const CONSTANT_REPLIES: [&str; 2] = ["[no reply]", "Understood."];
 
 /// Returns the replies of the model. The mock refuses prompts that break the chat rules. These rules also
 /// report a violation if a text of the prompt is damaged or belongs to another conversation.
@@ -53,11 +56,12 @@ fn is_of(message: &Message, conversation: Conversation) -> bool {
     if let Some(lines) = recalled(&text) {
         return are_of(lines, conversation);
     }
-    if *message.role() == Role::System {
+    if text.contains("<conversation_summary-") {
         return text.contains(&format!("{SUMMARY}{conversation}:"));
     }
     let is_abandoned = message.is_tool_result() && text == ABANDONED;
-    is_abandoned || read(&text).is_some_and(|(task, _)| task.conversation == conversation)
+    let is_constant = message.is_reply() && CONSTANT_REPLIES.contains(&&*text);
+    is_abandoned || is_constant || read(&text).is_some_and(|(task, _)| task.conversation == conversation)
 }
 
 /// Returns the lines of recalled messages: all between the first one and the last one.
@@ -98,7 +102,8 @@ mod tests {
     #[test]
     fn prompts_with_foreign_messages_are_rejected() {
         assert!(answer(&[asked(1, 0), asked(1, 1)]).is_ok());
-        let summary = |text: &str| Message::system(text);
+        let summary =
+            |text: &str| Message::user(format!("<conversation_summary-1>\n{text}\n</conversation_summary-1>"));
         assert!(answer(&[summary("A summary of c1: some"), asked(1, 1)]).is_ok());
         assert!(answer(&[summary("A summary of c11: some"), asked(1, 1)]).is_err());
         let recalled = |conversation, cut: usize| {

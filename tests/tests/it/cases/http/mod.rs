@@ -6,7 +6,7 @@ mod talk;
 use std::time::Duration;
 
 use async_openai::error::OpenAIError;
-use tests::{BOTH_KINDS, CallKind, Storage, exchanges, log, over_every_store, short};
+use tests::{BOTH_KINDS, CallKind, NO_REPLY, Storage, exchanges, log, over_every_store, short};
 use tower_chat_history::{
     Message, TurnReport,
     report::{NotStored, TurnOutcome},
@@ -171,7 +171,7 @@ async fn no_choices_and_an_empty_reply(storage: Storage) {
         for (kind, text) in [(CallKind::Unary, "u0"), (CallKind::Stream, "u1"), (CallKind::Unary, "u2")] {
             talk.ask(kind, text).await;
         }
-        assert_eq!(talk.received(), ["user: u0", "user: u1", "user: u2"]);
+        assert_eq!(talk.received(), ["user: u0", NO_REPLY, "user: u1", NO_REPLY, "user: u2"]);
         let replies = ["user: u0", "assistant: ", "user: u1", "assistant: ", "user: u2", "assistant: a"];
         assert_eq!(log(&storage.store, &talk.id).await, replies);
     }
@@ -189,7 +189,7 @@ async fn parallel_calls_are_streamed_and_continued(storage: Storage) {
         assert_eq!(talk.received(), ["user: u", "assistant calls x,y: ", "tool y: ry", "tool x: rx"]);
         let sent = &talk.server.prompts()[1][1];
         let arguments: Vec<_> = sent.tool_calls().iter().map(|call| (call.name(), call.arguments())).collect();
-        assert_eq!(arguments, [("weather", r#"{"city":"Oslo"}"#), ("time", "not JSON at all")]);
+        assert_eq!(arguments, [("weather", r#"{"city":"Oslo"}"#), ("time", r#"{"INVALID_JSON":"not JSON at all"}"#)]);
         let continued = exchanges(&storage.store, &talk.id).await[1].exchange.continues;
         assert_eq!(continued.map(tower_chat_history::store::Seq::get), Some(0));
     }

@@ -17,7 +17,8 @@ over_every_store! {
 
 /// Returns messages with details that a log must not change.
 fn odd(api: Api) -> (String, String) {
-    let user = r#"{ "content" :"\ud83d \u00e9 \/ é","n":[1.0,1e400,0.10,-0],"role":"user" }"#;
+    // A lone surrogate of an input changes later prompts, and thinking after it is left out. One of a reply does not.
+    let user = r#"{ "content" :"\ud83d\ude00 \u00e9 \/ é","n":[1.0,1e400,0.10,-0],"role":"user" }"#;
     let reply = match api {
         Api::Chat => r#"{"role":"assistant", "content":"\ud83d","x":[1.0,-0],"x":1}"#,
         Api::Messages => {

@@ -16,7 +16,8 @@ use test_providers::formats::Api;
 use tests::Storage;
 use tower::{Layer as _, ServiceExt as _};
 use tower_chat_history::{
-    BoxError, CallOptions, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStoreExt as _, Message, TurnReport,
+    BoxError, CallOptions, ChatHistoryLayer, ConversationId, HistoryOptions, HistoryStoreExt as _, Message, Role,
+    TurnReport,
     adapt::extract::FromExtensions,
     http::{HistoryBody, HttpHistory},
 };
@@ -29,6 +30,11 @@ struct Talk {
     id: ConversationId,
     upstream: Upstream,
     layer: ChatHistoryLayer<HttpHistory<FromExtensions>>,
+}
+
+/// Returns the constant reply before a question.
+fn no_reply(api: Api) -> String {
+    Message::compose(request::dialect(api), &Role::Assistant, "[no reply]").unwrap().json().to_owned()
 }
 
 /// The result of a call: the bytes of the response, and the error that ended it, if any.
@@ -118,8 +124,11 @@ impl Talk {
 
     /// Checks that the newest request has exactly these messages.
     fn check_sent(&self, streams: bool, messages: &[String]) {
-        let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
-        assert_eq!(self.upstream.requests().last().unwrap(), &self.api.body(&messages, streams), "{:?}", self.api);
+        // A lone surrogate of the log is sent as U+FFFD.
+        let sent = messages.iter().map(|json| Message::in_dialect(request::dialect(self.api), json.as_str()).unwrap());
+        let sent: Vec<String> = sent.map(|message| message.sendable().json().to_owned()).collect();
+        let sent: Vec<&str> = sent.iter().map(String::as_str).collect();
+        assert_eq!(self.upstream.requests().last().unwrap(), &self.api.body(&sent, streams), "{:?}", self.api);
     }
 
     /// Checks that the log has exactly these messages.

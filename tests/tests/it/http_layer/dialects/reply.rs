@@ -4,7 +4,7 @@ use test_providers::formats::Api;
 use tests::{Storage, exchanges, over_every_store};
 use tower_chat_history::report::{NotStored, ResponseShape, TurnOutcome};
 
-use super::{Answer, Talk};
+use super::{Answer, Talk, no_reply};
 
 over_every_store! {
     #[tokio::test(start_paused = true)]
@@ -80,7 +80,11 @@ async fn an_empty_reply(storage: Storage) {
             ref other => panic!("{api:?} {other:?}"),
         };
         talk.ask(false, "u1", "a1").await;
-        let sent = [&log[..log.len().min(1)], &[Api::user("u1")]].concat();
+        let mut sent = log[..log.len().min(1)].to_vec();
+        if !sent.is_empty() {
+            sent.push(no_reply(api));
+        }
+        sent.push(Api::user("u1"));
         talk.check_sent(false, &sent);
         log.extend(talk.turn("u1", "a1"));
         talk.check_log(&storage, &log).await;

@@ -15,7 +15,7 @@ use tower_chat_history::{
     store::Seq,
 };
 
-use super::{Answer, Talk};
+use super::{Answer, Talk, no_reply};
 
 over_every_store! {
     #[tokio::test(start_paused = true)]
@@ -85,7 +85,7 @@ async fn a_new_question_while_calls_are_open(storage: Storage) {
         talk.ask(true, "u1", "a1").await;
         let abandoned = dialect(api).abandoned(&CallId::new(space(api), "x"));
         let log = [Api::user("u0"), api.call("x")];
-        talk.check_sent(true, &[&log[..], &[abandoned, Api::user("u1")]].concat());
+        talk.check_sent(true, &[&log[..], &[abandoned, no_reply(api), Api::user("u1")]].concat());
         talk.check_log(&storage, &[log, talk.turn("u1", "a1")].concat()).await;
 
         let options = HistoryOptions::new().policies(Policies::new().on_open_turn(OnOpenTurn::Reject));
@@ -105,7 +105,7 @@ fn wire(api: Api) -> &'static dyn Wire {
     Routes::new().find(&http::Method::POST, &api.path().parse().unwrap()).unwrap()
 }
 
-fn dialect(api: Api) -> &'static dyn Dialect {
+pub(super) fn dialect(api: Api) -> &'static dyn Dialect {
     wire(api).dialect()
 }
 

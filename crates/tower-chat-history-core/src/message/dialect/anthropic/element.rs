@@ -50,8 +50,8 @@ pub(super) enum Kind<'a> {
     Thinking { is_signed: bool },
     /// A call that waits for a result.
     Call(ToolCall),
-    /// A call that no result can answer, because it has no id or no name.
-    UnsoundCall,
+    /// A block that lacks a required field: a type, the text of a text, or the id or name of a call.
+    Unsound,
     /// The result of a call.
     Result(CallId),
     /// A result that names no call.
@@ -93,22 +93,18 @@ impl<'a> Block<'a> {
 
 fn kind<'a>(json: &'a str, speaker: &Speaker) -> Kind<'a> {
     let is_reply = *speaker == Speaker::Model;
-    let Some(block) = Object::read(json) else { return Kind::Other { is_bound: false } };
-    // An object whose type cannot be read could be signed.
-    let Some(name) = block.text("type") else { return Kind::Other { is_bound: is_reply } };
+    let Some(block) = Object::read(json) else { return Kind::Unsound };
+    let Some(name) = block.text("type") else { return Kind::Unsound };
 
     match (&*name, speaker) {
-        ("text", _) => match block.text("text") {
-            Some(text) => Kind::Text(text),
-            None => Kind::Other { is_bound: false },
-        },
+        ("text", _) => block.text("text").map_or(Kind::Unsound, Kind::Text),
         ("thinking", Speaker::Model) => Kind::Thinking { is_signed: has_signature(&block) },
         ("redacted_thinking", Speaker::Model) => Kind::Thinking { is_signed: true },
         ("tool_use", Speaker::Model) => match (id(&block, "id"), block.text("name").filter(|name| !name.is_empty())) {
             (Some(id), Some(name)) => {
                 Kind::Call(ToolCall::new(id, name.as_ref(), block.get("input").unwrap_or_default()))
             }
-            _ => Kind::UnsoundCall,
+            _ => Kind::Unsound,
         },
         ("compaction", Speaker::Model) => Kind::Compaction,
         (name, Speaker::Model) if AnthropicMessages::is_server_call(name) => {
@@ -274,11 +270,7 @@ fn blocks<'a>(content: &'a str, speaker: &Speaker) -> Vec<Block<'a>> {
     if let Some(blocks) = json::entries(content) {
         return blocks.into_iter().map(|json| Block::read(json, speaker)).collect();
     }
-    let kind = match json::text(content) {
-        Some(text) => Kind::Text(text),
-        // An object could be signed.
-        None => Kind::Other { is_bound: *speaker == Speaker::Model && content.starts_with('{') },
-    };
+    let kind = json::text(content).map_or(Kind::Unsound, Kind::Text);
     vec![Block { json: content, kind }]
 }
 
@@ -287,7 +279,7 @@ pub(super) struct Sent<'e, 'a> {
     pub(super) blocks: Vec<SentBlock<'e, 'a>>,
     /// `true` if these are not the message's own blocks.
     pub(super) is_changed: bool,
-    /// `true` if a block that is left out has thinking after it that is sent.
+    /// `true` if a block that is left out or changed has thinking after it that is sent.
     pub(super) changes_before_thinking: bool,
 }
 
@@ -304,13 +296,13 @@ fn sent<'e, 'a>(element: &'e Element<'a>) -> Sent<'e, 'a> {
     let mut sent = Sent { blocks: Vec::new(), is_changed: false, changes_before_thinking: false };
     let mut has_more = false;
     let mut results_are_last = false;
-    // The number of blocks before the first one that is left out.
+    // The number of blocks before the first one that is left out or changed.
     let mut unchanged = None;
 
     for block in &element.blocks {
         let is_left_out = match &block.kind {
             Kind::Text(text) => text.is_empty() || !has_words && is_blank(text),
-            Kind::UnsoundCall | Kind::Orphan => true,
+            Kind::Unsound | Kind::Orphan => true,
             _ => false,
         };
         if is_left_out {
@@ -320,9 +312,12 @@ fn sent<'e, 'a>(element: &'e Element<'a>) -> Sent<'e, 'a> {
 
         let json = match &block.kind {
             Kind::Result(_) => sendable_result(block.json),
+            Kind::Call(call) => sendable_call(block.json, call),
             _ => Cow::Borrowed(block.json),
         };
-        sent.is_changed |= matches!(json, Cow::Owned(_));
+        if matches!(json, Cow::Owned(_)) {
+            unchanged = unchanged.or(Some(sent.blocks.len()));
+        }
         results_are_last |= has_more && block.kind.is_result();
         has_more |= !block.kind.is_result();
         sent.blocks.push(SentBlock { block, json });
@@ -352,6 +347,15 @@ pub(super) fn without_last_thinking(blocks: &mut Vec<SentBlock<'_, '_>>, element
 /// Returns `true` if the API does not count the text as one.
 fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
+}
+
+/// Returns a call in the form that the API accepts: its input is an object.
+fn sendable_call<'a>(json: &'a str, call: &ToolCall) -> Cow<'a, str> {
+    // The JSON of the input was read before, so its first byte says what it is.
+    if call.arguments().starts_with('{') {
+        return Cow::Borrowed(json);
+    }
+    Object::read(json).map_or(Cow::Borrowed(json), |block| Cow::Owned(block.with("input", &call.arguments_object())))
 }
 
 /// The content of a failed result that has none.

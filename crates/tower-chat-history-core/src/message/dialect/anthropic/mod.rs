@@ -9,8 +9,9 @@ mod statements;
 mod tests;
 
 use self::element::{Element, Kind, SentBlock, settled_blocks, without_last_thinking};
-use super::{Bound, CallId, Dialect, Expressed, Index, LeftOut, Part, Statement, agree};
+use super::{Bound, CallId, Dialect, Expressed, Index, LeftOut, Media, Part, Statement, agree};
 use crate::{
+    compat::{CallIdForm, Compat, MadeBy, SystemMessages},
     digest::Digest,
     json::{Object, quoted},
     message::{Message, MessageError, Role},
@@ -43,6 +44,7 @@ const ABANDONED: &str = "[no result: this call was abandoned]";
 /// - Thinking at the end of a reply is left out, because a reply may not end with it.
 /// - Results come before everything else in their message.
 /// - A failed result (`is_error`) without content gets a constant text.
+/// - The input of a `tool_use` is an object. Another value is wrapped in one.
 /// - A `tool_use` without an id or a name, and a `tool_result` that names no call, are left out.
 ///
 /// A message of which nothing is left [is blank](Index::is_blank).
@@ -107,6 +109,15 @@ impl Dialect for AnthropicMessages {
         cleared(message.json(), clears, placeholder)
     }
 
+    /// Returns the message with a text in place of images and documents, also of those in results.
+    fn without_media(
+        &self,
+        message: &Message,
+        leaves_out: &mut dyn FnMut(Media, Option<&str>) -> bool,
+    ) -> Option<String> {
+        parts::without_media(message.json(), leaves_out)
+    }
+
     fn answering(&self, message: &Message, kept: &[CallId]) -> Option<String> {
         answering(message.json(), kept)
     }
@@ -140,9 +151,14 @@ impl Dialect for AnthropicMessages {
         sendable(message.json())
     }
 
+    /// Returns the message with other ids of calls, or with a system message as one of the user.
+    fn adapted(&self, message: &Message, compat: &Compat, _: MadeBy) -> Option<Vec<String>> {
+        adapted(message, compat).map(|json| vec![json])
+    }
+
     /// Returns the digest of the message without `cache_control`, because the provider does not compare it. The digest
-    /// is that of the form in which the message is sent, unless thinking follows a block that is left out: the provider
-    /// may compare what is before its thinking.
+    /// is that of the form in which the message is sent, unless thinking follows a block that is left out or
+    /// changed: the provider may compare what is before its thinking.
     fn digest(&self, json: &str) -> Digest {
         Element::read(json).map_or_else(|_| Digest::of(json.as_bytes()), |element| element.digest())
     }
@@ -225,6 +241,37 @@ fn sent_with(element: &Element<'_>, mut blocks: Vec<SentBlock<'_, '_>>) -> Optio
     let changed = element.with_blocks(blocks.iter().map(|sent| &*sent.json));
     // A text of white space is left out if it is the only one.
     says_something(&changed).then_some(changed)
+}
+
+/// Returns the message in the form that the reader accepts, or `None` if it stays as it is.
+fn adapted(message: &Message, compat: &Compat) -> Option<String> {
+    let is_demoted = *message.role() == Role::System && compat.system != SystemMessages::Anywhere;
+    if is_demoted {
+        return Some(Object::read(message.json())?.with("role", "\"user\""));
+    }
+
+    let form = compat.call_ids;
+    let calls = message.tool_calls().iter().map(|call| call.call_id());
+    if calls.chain(message.answers()).all(|id| form.accepts(id.as_str())) {
+        return None;
+    }
+    let element = Element::read(message.json()).ok()?;
+    let blocks: Vec<String> = element
+        .blocks
+        .iter()
+        .map(|block| match &block.kind {
+            Kind::Call(call) => with_id(block.json, "id", call.call_id(), form),
+            Kind::Result(call) => with_id(block.json, "tool_use_id", call, form),
+            _ => block.json.to_owned(),
+        })
+        .collect();
+    Some(element.with_blocks(blocks.iter().map(String::as_str)))
+}
+
+/// Returns the block with the id of its call in this form.
+fn with_id(block: &str, name: &str, call: &CallId, form: CallIdForm) -> String {
+    let id = quoted(&form.fit(call.as_str()));
+    Object::read(block).map_or_else(|| block.to_owned(), |block| block.with(name, &id))
 }
 
 /// Returns the message in the form that the API accepts.

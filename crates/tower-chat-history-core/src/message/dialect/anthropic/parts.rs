@@ -10,7 +10,7 @@ use crate::{
     json::{self, Object},
     message::{
         Message,
-        dialect::{CallId, Media, Part},
+        dialect::{CallId, Media, Part, placeholder_part},
     },
 };
 
@@ -205,4 +205,38 @@ fn document<'m>(source: &'m str, visit: &mut dyn FnMut(Part<'m>)) {
 fn data(source: &str) -> Option<Cow<'_, str>> {
     let source = Object::read(source)?;
     source.text("data").or_else(|| source.text("url").filter(|url| url.starts_with("data:")))
+}
+
+/// Returns the message with a text in place of the images and documents for which `leaves_out` returns `true`. Returns
+/// `None` if there are none.
+pub(super) fn without_media(json: &str, leaves_out: &mut dyn FnMut(Media, Option<&str>) -> bool) -> Option<String> {
+    let message = Object::read(json)?;
+    let content = json::with_entries(message.get("content")?, |json| {
+        let block = Object::read(json)?;
+        if block.text("type")? != "tool_result" {
+            return medium_left_out(&block, leaves_out);
+        }
+        let content =
+            json::with_entries(block.get("content")?, |json| medium_left_out(&Object::read(json)?, leaves_out))?;
+        Some(block.with("content", &content))
+    })?;
+    Some(message.with("content", &content))
+}
+
+/// Returns the text in place of this block, if it is an image or a document for which `leaves_out` returns `true`.
+/// Documents that are texts stay.
+fn medium_left_out(block: &Object<'_>, leaves_out: &mut dyn FnMut(Media, Option<&str>) -> bool) -> Option<String> {
+    let source = block.get("source").unwrap_or_default();
+    let media = match &*block.text("type")? {
+        "image" => Media::Image,
+        "document" => {
+            let kind = Object::read(source).and_then(|source| source.text("type"));
+            if matches!(kind.as_deref(), Some("text" | "content")) {
+                return None;
+            }
+            Media::File
+        }
+        _ => return None,
+    };
+    leaves_out(media, data(source).as_deref()).then(|| placeholder_part("text", media, block))
 }

@@ -62,7 +62,7 @@ fn reply<'m>(message: &'m Message, element: Element<'m>, left_out: &mut LeftOut)
             Kind::Compaction => left_out.compactions += 1,
             Kind::ServerCall(_) | Kind::ServerResult(_) => left_out.provider_calls += 1,
             Kind::Other { .. } if is_of_server(json) => left_out.provider_calls += 1,
-            Kind::Other { .. } | Kind::UnsoundCall | Kind::Result(_) | Kind::Orphan => left_out.other += 1,
+            Kind::Other { .. } | Kind::Unsound | Kind::Result(_) | Kind::Orphan => left_out.other += 1,
         }
         follows_text = is_text;
     }

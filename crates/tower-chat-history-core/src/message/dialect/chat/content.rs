@@ -6,6 +6,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     ChatCompletions,
+    index::sendable_content,
     media_part::{MediaPart, media},
 };
 use crate::{
@@ -52,6 +53,15 @@ impl Message {
         let parts: Result<Vec<&RawValue>, _> = parts.iter().map(|part| serde_json::from_str(part.as_ref())).collect();
         let parts = parts.map_err(MessageError::from_json)?;
         self.with_content_json(&serde_json::to_string(&parts).map_err(MessageError::from_json)?)
+    }
+
+    /// Returns this reply with a content that servers accept. Another message stays.
+    pub(super) fn with_sendable_content(&self) -> Result<Self, MessageError> {
+        let place = self.index().chat.content.as_ref().filter(|_| self.is_reply());
+        match place.map(|place| sendable_content(&self.json()[place.range.clone()])) {
+            Some(Cow::Owned(content)) => self.with_content_json(&content),
+            _ => Ok(self.clone()),
+        }
     }
 
     /// Replaces the content. `content` must be JSON.

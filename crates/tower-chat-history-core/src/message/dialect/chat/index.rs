@@ -4,23 +4,28 @@
 //! write them, is read without a JSON parser, because each load of a window reads the index of each message. Most texts
 //! need no escapes, so the messages are also written without one.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use super::reasoning::{self, bound_of_calls};
+use super::{
+    Content,
+    reasoning::{self, bound_of_calls},
+};
 use crate::{
     json::{self, Object},
     message::{
         MessageError, PartKinds, Role,
         dialect::{
             Bound, CallId, Closes, Index, Space, ToolCall,
-            index::{ChatFields, ContentPlace, KnownDigest},
+            index::{ChatFields, ContentPlace, KnownDigest, is_object},
         },
     },
 };
 
 /// The fields that the format defines for requests.
-const FIELDS: [&str; 8] =
+pub(super) const FIELDS: [&str; 8] =
     ["role", "name", "content", "refusal", "audio", "tool_call_id", "tool_calls", "function_call"];
 
 /// Reads the index of a chat message.
@@ -35,13 +40,18 @@ fn parse_any(json: &str) -> Result<Index, MessageError> {
 
     let calls_json = fields.raw("tool_calls").filter(|_| role == Role::Assistant);
     let calls = calls_json.map(calls).unwrap_or_default();
-    let opens: Box<[ToolCall]> = calls.iter().flatten().cloned().collect();
+    let are_sendable = !calls.is_empty() && calls.iter().all(|entry| entry.as_ref().is_some_and(|it| it.is_sendable));
+    let opens: Box<[ToolCall]> = calls.into_iter().flatten().map(|entry| entry.call).collect();
     let unknown_calls = calls_json.filter(|calls| has_unknown_call_fields(calls));
 
     let content = fields.get("content");
+    let sent_content = content.filter(|_| role == Role::Assistant).map(sendable_content);
+    let is_content_sendable = !matches!(sent_content, Some(Cow::Owned(_)));
     let has_refusal_audio_or_function_call =
         ["refusal", "audio", "function_call"].iter().any(|name| has_content(fields.get(name)));
-    let has_any_content = has_refusal_audio_or_function_call || has_content(content);
+    let words = sent_content.as_deref().filter(|json| *json != "null");
+    let has_words = has_content(words) && !words.is_some_and(has_only_empty_texts);
+    let has_any_content = has_refusal_audio_or_function_call || has_words;
     let is_blank = role == Role::Assistant && !has_any_content && opens.is_empty();
 
     let (bound, has_reasoning) = if role == Role::Assistant {
@@ -57,17 +67,27 @@ fn parse_any(json: &str) -> Result<Index, MessageError> {
         && unknown_calls.is_none();
     let answers = fields.text("tool_call_id").filter(|_| role == Role::Tool);
     let has_unknown_fields = fields.members().iter().any(|member| !FIELDS.contains(&&*member.name));
+    let has_empty_fields = fields.members().iter().any(|member| {
+        let json = member.value.get();
+        member.name != "content" && (json == "null" || json.starts_with('[') && !has_content(Some(json)))
+    });
     Ok(Index {
         closes: closes(&role, is_blank),
         is_blank,
         bound,
-        is_rewritten: calls_json.is_some() && (opens.is_empty() || opens.len() < calls.len()),
+        is_rewritten: calls_json.is_some() && !are_sendable || !is_blank && !is_content_sendable,
         answers: answers.map(|id| CallId::new(Space::DEFAULT, &*id)).into_iter().collect(),
         part_kinds: has_neither_reasoning_nor_media.then(PartKinds::default),
         chat: ChatFields {
             name: fields.get("name").map(|name| json::text_or_json(name).into()),
             content: content.map(|content| ContentPlace::of(content, json::range(json, content).start)),
             has_unknown_fields: has_unknown_fields || unknown_calls.is_some(),
+            has_fields_of_maker: has_unknown_fields
+                || role == Role::Assistant && content.is_some_and(has_parts_of_maker)
+                || has_empty_fields
+                || unknown_calls.is_some()
+                // Streams number their calls. Within a text, the quotes would be escaped.
+                || calls_json.is_some_and(|calls| calls.get().contains("\"index\"")),
             has_refusal_audio_or_function_call,
             has_reasoning,
         },
@@ -123,20 +143,56 @@ fn last_content(json: &str, start: usize) -> ContentPlace {
     ContentPlace::of(&json[start..json.len() - "}".len()], start)
 }
 
+/// A valid entry of a list of calls.
+struct Entry {
+    call: ToolCall,
+    /// True if servers accept the entry as it is written: the arguments of a function are an object.
+    is_sendable: bool,
+}
+
 /// Returns the entries of a list of calls, with `None` for an invalid entry. Returns no entry if it is not a list.
-fn calls(json: &RawValue) -> Vec<Option<ToolCall>> {
+fn calls(json: &RawValue) -> Vec<Option<Entry>> {
     json::raw_entries(json.get()).unwrap_or_default().into_iter().map(call).collect()
 }
 
+/// Returns the valid entries of a list of calls, in the form in which servers accept them.
+pub(crate) fn sendable_calls(json: &RawValue) -> Vec<Cow<'_, str>> {
+    let entries = json::raw_entries(json.get()).unwrap_or_default();
+    entries.into_iter().filter_map(|entry| sendable(entry.get(), &call(entry)?)).collect()
+}
+
+fn sendable<'a>(json: &'a str, entry: &Entry) -> Option<Cow<'a, str>> {
+    if entry.is_sendable {
+        return Some(Cow::Borrowed(json));
+    }
+    let call = Object::read(json)?;
+    let function = call.object("function")?.with("arguments", &json::quoted(&entry.call.arguments_object()));
+    Some(Cow::Owned(call.with("function", &function)))
+}
+
+/// Returns the content of a reply in the form in which servers accept it: a text, a list of parts, or null. A part is
+/// an object or a text.
+pub(super) fn sendable_content(json: &str) -> Cow<'_, str> {
+    if is_string(json) {
+        return Cow::Borrowed(json);
+    }
+    let Some(entries) = json::entries(json) else { return Cow::Owned("null".to_owned()) };
+    let parts: Vec<&str> = entries.iter().copied().filter(|entry| entry.starts_with(['{', '"'])).collect();
+    if parts.len() == entries.len() {
+        return Cow::Borrowed(json);
+    }
+    Cow::Owned(if parts.is_empty() { "null".to_owned() } else { format!("[{}]", parts.join(",")) })
+}
+
 /// Returns the valid entries of a list of calls, as they are written.
-pub(crate) fn sound_calls(json: &RawValue) -> Vec<&RawValue> {
+pub(super) fn sound_calls(json: &RawValue) -> Vec<&RawValue> {
     let entries = json::raw_entries(json.get()).unwrap_or_default();
     entries.into_iter().filter(|entry| call(entry).is_some()).collect()
 }
 
 /// Returns the call if the entry is valid, so that a result can answer it. A valid entry is an object whose id is a
 /// nonempty string. It also has a function or a custom tool, unless its type is known only to its provider.
-fn call(entry: &RawValue) -> Option<ToolCall> {
+fn call(entry: &RawValue) -> Option<Entry> {
     let call = Object::read(entry.get())?;
     let id = call.text("id").filter(|id| !id.is_empty())?;
     let id = CallId::new(Space::DEFAULT, &*id);
@@ -147,13 +203,17 @@ fn call(entry: &RawValue) -> Option<ToolCall> {
         // A call of a type that is known only to its provider.
         call.get("type")?;
         let is_known = matches!(&*call.text_or_json("type"), "function" | "custom" | "custom_tool");
-        return (!is_known).then(|| ToolCall::new(id, "", ""));
+        return (!is_known).then(|| Entry { call: ToolCall::new(id, "", ""), is_sendable: true });
     };
     let called = Object::read(called)?;
-    let arguments = if called.get("arguments").is_some() { "arguments" } else { "input" };
+    let has_arguments = called.get("arguments").is_some();
+    let arguments = if has_arguments { "arguments" } else { "input" };
     let [name, arguments] = ["name", arguments].map(|name| called.text_or_json(name).into_owned());
+
+    let is_sendable = function.is_none() || has_arguments && is_object(&arguments);
     let call = ToolCall::new(id, name, arguments);
-    Some(if function.is_none() { call.custom() } else { call })
+    let call = if function.is_none() { call.custom() } else { call };
+    Some(Entry { call, is_sendable })
 }
 
 fn is_string(json: &str) -> bool {
@@ -185,11 +245,29 @@ fn has_unknown_call_fields(calls: &RawValue) -> bool {
     serde_json::from_str::<Vec<Known>>(calls.get()).is_err()
 }
 
+/// Returns `true` if the content of a reply is a list with something else than texts, such as reasoning.
+fn has_parts_of_maker(content: &str) -> bool {
+    let parts = if content.starts_with('[') { json::entries(content) } else { None };
+    let is_text = |part: &str| {
+        let kind = Object::read(part).and_then(|part| part.text("type"));
+        is_string(part) || matches!(kind.as_deref(), Some("text" | "refusal"))
+    };
+    parts.is_some_and(|parts| !parts.into_iter().all(is_text))
+}
+
 /// Returns `true` if a field has content: it is not absent, null or empty.
 fn has_content(field: Option<&str>) -> bool {
     field.is_some_and(|json| match json {
         "\"\"" => false,
         list => list.strip_prefix('[').is_none_or(|rest| rest.trim_start() != "]"),
+    })
+}
+
+/// Returns `true` if a content is a list of empty texts.
+fn has_only_empty_texts(json: &str) -> bool {
+    let parts = if json.starts_with('[') { json::entries(json) } else { None };
+    parts.is_some_and(|parts| {
+        parts.into_iter().all(|part| Content::text_of_part(part).is_some_and(|text| text.is_empty()))
     })
 }
 

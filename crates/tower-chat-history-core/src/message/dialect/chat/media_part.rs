@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use super::content::ContentPart;
 use crate::{
     json::{self, Object},
     message::dialect::{
-        Media, Part,
+        Media, Part, placeholder_part,
         statement::{Source, StatedContent, is_data, of_url},
     },
 };
@@ -46,6 +47,21 @@ pub(super) fn media(kind: &str) -> Option<Media> {
         () if kind.contains("file") || kind.contains("document") => Some(Media::File),
         () => None,
     }
+}
+
+/// Returns the part of a text in place of this part, if it is a medium for which `leaves_out` returns `true`. A part
+/// that also has a text of its own stays.
+pub(super) fn left_out(json: &str, leaves_out: &mut dyn FnMut(Media, Option<&str>) -> bool) -> Option<String> {
+    let ContentPart::Media(part) = ContentPart::read(json) else { return None };
+    if part.text.is_some() {
+        return None;
+    }
+
+    let Part::Media { media, data, .. } = part.into_part() else { return None };
+    if !leaves_out(media, data.as_deref()) {
+        return None;
+    }
+    Some(placeholder_part("text", media, &Object::read(json)?))
 }
 
 impl<'a> MediaPart<'a> {
@@ -103,7 +119,6 @@ impl<'a> MediaPart<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::dialect::chat::content::ContentPart;
 
     fn part(json: &str) -> MediaPart<'_> {
         match ContentPart::read(json) {

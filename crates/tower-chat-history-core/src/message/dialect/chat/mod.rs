@@ -1,5 +1,6 @@
 //! Chat completions, the format of OpenAI's first chat API, which most providers offer.
 
+mod adapted;
 mod content;
 mod express;
 mod foreign;
@@ -9,6 +10,7 @@ mod parts;
 mod reasoning;
 #[cfg(test)]
 mod reasoning_tests;
+mod thoughts;
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -17,14 +19,16 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-pub(crate) use self::index::{plain_index, plain_index_at_start, sound_calls, tool_index};
+pub(crate) use self::index::{plain_index, plain_index_at_start, sendable_calls, tool_index};
+pub(crate) use self::thoughts::may_have_some as may_have_thoughts;
 pub use self::{content::Content, foreign::ForeignShape};
 use self::{
-    index::needs_no_escapes,
+    index::{needs_no_escapes, sound_calls},
     reasoning::{BLOCKS, MAX_DEPTH, SIGNATURES, SIGNED, bound_of_calls, bound_of_list, bound_of_object, object},
 };
-use super::{CallId, Dialect, Expressed, Index, LeftOut, Part, Statement, agree, cache_control};
+use super::{CallId, Dialect, Expressed, Index, LeftOut, Media, Part, Statement, agree, cache_control};
 use crate::{
+    compat::{Compat, MadeBy},
     digest::Digest,
     json,
     message::{Message, MessageError, Role},
@@ -50,7 +54,8 @@ const CACHE_CONTROL_LEVELS: usize = 4;
 /// | `thinking_blocks` with a signature or encrypted data | LiteLLM | its prompt and its origin |
 /// | `provider_specific_fields` with a signature, or with a copy of the blocks | LiteLLM | as what it contains |
 ///
-/// `reasoning_content` is bound to nothing: DeepSeek and Moonshot require it, and it is never left out.
+/// `reasoning_content` is bound to nothing. DeepSeek and Moonshot require it for calls. Readers that do not require it
+/// get it [without](Dialect::without_reasoning) that of old turns, if a program wants that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChatCompletions;
 
@@ -98,15 +103,40 @@ impl Dialect for ChatCompletions {
         message.with_text(placeholder).ok().map(|message| message.json().to_owned())
     }
 
-    /// Returns the message with only the valid entries of `tool_calls`, and without the field if no call is left.
+    /// Returns the message with a text in place of parts of its content.
+    fn without_media(
+        &self,
+        message: &Message,
+        leaves_out: &mut dyn FnMut(Media, Option<&str>) -> bool,
+    ) -> Option<String> {
+        let place = message.index().chat.content.as_ref().filter(|place| !place.is_plain_text)?.range.clone();
+        let json = message.json();
+        let content = json::with_entries(&json[place.clone()], |part| media_part::left_out(part, leaves_out))?;
+        Some([&json[..place.start], &content, &json[place.end..]].concat())
+    }
+
+    /// Returns the message with only the valid entries of `tool_calls`, and without the field if no call is left. The
+    /// arguments of each call are the JSON of an object. The content of a reply is a text, a list of parts, or null.
     fn sendable(&self, message: &Message) -> String {
-        message.with_sound_calls().unwrap_or_else(|_| message.clone()).json().to_owned()
+        let sendable = message.with_sendable_content().and_then(|message| message.with_sendable_calls());
+        sendable.unwrap_or_else(|_| message.clone()).json().to_owned()
+    }
+
+    fn adapted(&self, message: &Message, compat: &Compat, made_by: MadeBy) -> Option<Vec<String>> {
+        adapted::adapted(message, compat, made_by)
     }
 
     /// Returns the message without signed and encrypted reasoning. Reasoning without a signature stays, except the
     /// text that repeats the signed one.
     fn unbound(&self, message: &Message) -> Option<String> {
         unbound(message)
+    }
+
+    /// Returns the message without `reasoning_content` and the other fields with reasoning, and without
+    /// `<think>…</think>` at the beginning of its text. A message with a signature or with encrypted data stays as it
+    /// is.
+    fn without_reasoning(&self, message: &Message) -> Option<String> {
+        thoughts::without(message)
     }
 
     /// Returns the digest of the JSON without `cache_control`, because providers do not compare it.

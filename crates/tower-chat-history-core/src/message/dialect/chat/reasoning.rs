@@ -23,6 +23,9 @@ const LISTS: [&str; 2] = ["reasoning_details", "thinking_blocks"];
 /// The fields with an object that has signatures: Google's, and LiteLLM's, which also has copies of other fields.
 const OBJECTS: [&str; 2] = ["extra_content", "provider_specific_fields"];
 
+/// The fields with nothing but reasoning.
+pub(super) const NAMES: [&str; 4] = [TEXTS[0], TEXTS[1], LISTS[0], LISTS[1]];
+
 /// Returns `true` if a reply has one of these fields.
 pub(super) fn has_some(reply: &Object<'_>) -> bool {
     [TEXTS, LISTS, OBJECTS].as_flattened().iter().any(|name| reply.raw(name).is_some())

@@ -6,7 +6,7 @@ use crate::{
     json::{self, Object, entries},
     message::{
         MessageError, PartKinds, Role,
-        dialect::{Bound, CallId, Closes, Index, Media, Part, Space, ToolCall},
+        dialect::{Bound, CallId, Closes, Index, Media, Part, Space, ToolCall, index::is_object},
     },
 };
 
@@ -82,7 +82,10 @@ impl<'a> Item<'a> {
             _ => {}
         }
         match &self.kind {
-            Kind::Call(kind) => index.opens = kind.call(&self.fields).into_iter().collect(),
+            Kind::Call(kind) => {
+                index.opens = kind.call(&self.fields).into_iter().collect();
+                index.is_rewritten = !index.opens.is_empty() && !self.has_sendable_arguments();
+            }
             Kind::Output(kind) => index.answers = kind.answered(&self.fields).into_iter().collect(),
             Kind::Compaction => index.restarts = self.sealed().is_some(),
             _ => {}
@@ -126,11 +129,21 @@ impl<'a> Item<'a> {
     pub(super) fn is_blank(&self) -> bool {
         match &self.kind {
             // The provider expects its own messages back, also empty ones: reasoning may require them.
-            Kind::Message(Role::Assistant) => !self.has_id() && is_blank_content(self.fields.get("content")),
+            // The API requires the content.
+            Kind::Message(Role::Assistant) => match self.fields.get("content") {
+                Some(content) if content.starts_with(['"', '[']) => !self.has_id() && is_blank_content(content),
+                _ => true,
+            },
             Kind::Call(kind) => kind.call(&self.fields).is_none(),
             Kind::Trigger => true,
             _ => false,
         }
+    }
+
+    /// Returns `true` if the item is no call of a function, or if its arguments are the text of an object.
+    pub(super) fn has_sendable_arguments(&self) -> bool {
+        self.kind != Kind::Call(CallKind::Function)
+            || self.fields.text("arguments").is_some_and(|text| is_object(&text))
     }
 
     fn has_id(&self) -> bool {
@@ -218,12 +231,14 @@ impl CallKind {
         if matches!(self, Self::McpApproval) { "approval_request_id" } else { "call_id" }
     }
 
-    /// Returns the call of an item, or `None` if no output can name it, because it has no id.
+    /// Returns the call of an item, or `None` if no output can name it, because it has no id, or if the API requires a
+    /// name that it doesn't have.
     pub(super) fn call(self, item: &Object<'_>) -> Option<ToolCall> {
         let id = self.id(&item.text(if self == Self::McpApproval { "id" } else { "call_id" })?)?;
+        let name = item.text("name").filter(|name| !name.is_empty());
         let (name, arguments) = match self {
-            Self::Function | Self::McpApproval => (item.text_or_json("name"), item.text_or_json("arguments")),
-            Self::Custom => (item.text_or_json("name"), item.text_or_json("input")),
+            Self::Function | Self::McpApproval => (name?, item.text_or_json("arguments")),
+            Self::Custom => (name?, item.text_or_json("input")),
             Self::ToolSearch => (Cow::Borrowed("tool_search"), item.text_or_json("arguments")),
             Self::LocalShell => (Cow::Borrowed("local_shell"), item.text_or_json("action")),
             Self::Shell => (Cow::Borrowed("shell"), item.text_or_json("action")),
@@ -267,7 +282,7 @@ pub(super) fn visit_content<'m>(
     }
 }
 
-fn content_part<'m>(json: &'m str, said: impl Fn(Cow<'m, str>) -> Part<'m>) -> Part<'m> {
+pub(super) fn content_part<'m>(json: &'m str, said: impl Fn(Cow<'m, str>) -> Part<'m>) -> Part<'m> {
     let Some(fields) = Object::read(json) else {
         return Part::Other { kind: Cow::Borrowed(""), text: json::text_or_json(json) };
     };
@@ -330,13 +345,11 @@ fn content_part_kinds(json: Option<&str>) -> PartKinds {
 }
 
 /// Returns `true` if a content has no part, or only empty texts and refusals.
-fn is_blank_content(json: Option<&str>) -> bool {
+fn is_blank_content(json: &str) -> bool {
     let mut is_blank = true;
-    if let Some(json) = json {
-        visit_content(json, Part::Text, &mut |part| {
-            is_blank &= matches!(part, Part::Text(text) | Part::Refusal(text) if text.is_empty());
-        });
-    }
+    visit_content(json, Part::Text, &mut |part| {
+        is_blank &= matches!(part, Part::Text(text) | Part::Refusal(text) if text.is_empty());
+    });
     is_blank
 }
 

@@ -6,8 +6,9 @@ mod parts;
 mod tests;
 mod written;
 
-use super::{CallId, Dialect, Expressed, Index, LeftOut, Part, Statement, chat::reads};
+use super::{CallId, Dialect, Expressed, Index, LeftOut, Media, Part, Statement, chat::reads};
 use crate::{
+    compat::{Compat, MadeBy},
     message::{Message, MessageError, Role},
     provenance::Origin,
 };
@@ -91,10 +92,31 @@ impl Dialect for OpenAiResponses {
             .and_then(|json| written::cleared(json, placeholder))
     }
 
+    /// Returns the call of a function with an object as its arguments.
+    fn sendable(&self, message: &Message) -> String {
+        written::sendable(message.json())
+    }
+
+    /// Returns the item with a text in place of the media of a message or an output. A screenshot becomes one of one
+    /// pixel. Images that the provider made stay.
+    fn without_media(
+        &self,
+        message: &Message,
+        leaves_out: &mut dyn FnMut(Media, Option<&str>) -> bool,
+    ) -> Option<String> {
+        written::without_media(message.json(), leaves_out)
+    }
+
     /// Returns a message or a call without its `id`, and nothing for reasoning, compactions, and calls that the
     /// provider executed.
     fn unbound(&self, message: &Message) -> Option<String> {
         written::unbound(message.json())
+    }
+
+    /// Returns the item with another id of its call, without an id of its own that is too long, or with another role of
+    /// an instruction.
+    fn adapted(&self, message: &Message, compat: &Compat, _: MadeBy) -> Option<Vec<String>> {
+        written::adapted(message, compat).map(|json| vec![json])
     }
 
     fn statements<'m>(&self, message: &'m Message, left_out: &mut LeftOut) -> Vec<Statement<'m>> {

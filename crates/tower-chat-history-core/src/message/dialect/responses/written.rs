@@ -1,12 +1,13 @@
 //! The items that history writes, and the changes of stored items.
 
-use super::item::{CallKind, Item, Kind};
+use super::item::{CallKind, Item, Kind, content_part, screenshot};
 use crate::{
-    json::quoted,
+    compat::{CallIdForm, Compat, SystemMessages},
+    json::{self, Object, quoted},
     message::{
-        Role,
+        Message, Role,
         dialect::{
-            CallId, Media,
+            CallId, Media, Part, placeholder_part,
             statement::{Expressed, LeftOut, Source, StatedContent, StatedId, Statement, as_note, data_url, image_url},
         },
     },
@@ -66,6 +67,39 @@ pub(super) fn cleared(json: &str, placeholder: &str) -> Option<String> {
     Some(item.fields.with("output", &output))
 }
 
+/// Returns the item in the form that servers accept: the arguments of a function are an object.
+pub(super) fn sendable(json: &str) -> String {
+    let call = Item::read(json).ok().filter(|item| !item.has_sendable_arguments());
+    let sendable = call.and_then(|item| {
+        let arguments = quoted(&CallKind::Function.call(&item.fields)?.arguments_object());
+        Some(item.fields.with("arguments", &arguments))
+    });
+    sendable.unwrap_or_else(|| json.to_owned())
+}
+
+/// Returns the item with a text in place of the media for which `leaves_out` returns `true`. Returns `None` if there
+/// are none.
+pub(super) fn without_media(json: &str, leaves_out: &mut dyn FnMut(Media, Option<&str>) -> bool) -> Option<String> {
+    let item = Item::read(json).ok()?;
+    let name = match item.kind {
+        Kind::Message(Role::User | Role::System | Role::Developer) => "content",
+        Kind::Output(CallKind::Function | CallKind::Custom) => "output",
+        Kind::Output(CallKind::Computer) => {
+            let output = item.fields.get("output").filter(|output| *output != SCREENSHOT)?;
+            let Part::Media { media, data, .. } = screenshot(output) else { return None };
+            return leaves_out(media, data.as_deref()).then(|| item.fields.with("output", SCREENSHOT));
+        }
+        _ => return None,
+    };
+
+    let content = json::with_entries(item.fields.get(name)?, |part| {
+        let fields = Object::read(part).filter(|fields| fields.get("text").is_none())?;
+        let Part::Media { media, data, .. } = content_part(part, Part::Text) else { return None };
+        leaves_out(media, data.as_deref()).then(|| placeholder_part("input_text", media, &fields))
+    })?;
+    Some(item.fields.with(name, &content))
+}
+
 /// Returns the item without everything that only its origin accepts, or `None` if nothing is left.
 pub(super) fn unbound(json: &str) -> Option<String> {
     let item = Item::read(json).ok()?;
@@ -77,6 +111,48 @@ pub(super) fn unbound(json: &str) -> Option<String> {
             (!is_blank).then_some(without)
         }
         // The format requires the ids of items that the provider made for itself.
+        _ => None,
+    }
+}
+
+/// Returns the item in the form that the reader accepts, or `None` if it stays as it is.
+pub(super) fn adapted(message: &Message, compat: &Compat) -> Option<String> {
+    let form = compat.call_ids;
+    let role = match message.role() {
+        Role::System | Role::Developer if compat.system != SystemMessages::Anywhere => Some("\"user\""),
+        Role::Developer if compat.no_developer => Some("\"system\""),
+        _ => None,
+    };
+    if role.is_none() && form == CallIdForm::Any {
+        return None;
+    }
+
+    let item = Item::read(message.json()).ok()?;
+    let mut json = role.map(|role| item.fields.with("role", role));
+    if let Some(name) = call_field(&item)
+        && let Some(id) = item.fields.text(name).filter(|id| !form.accepts(id))
+    {
+        json = Some(item.fields.with(name, &quoted(&form.fit(&id))));
+    }
+
+    // The id of an item only says that it's the provider's own. Items that the provider executed need theirs.
+    let may_lack_id = matches!(item.kind, Kind::Message(_) | Kind::Reasoning | Kind::Output(_))
+        || matches!(item.kind, Kind::Call(kind) if kind != CallKind::McpApproval);
+    let own = item.fields.text("id").filter(|id| !id.is_empty() && !form.accepts(id));
+    if may_lack_id && call_field(&item) != Some("id") && own.is_some() {
+        let with_id = json.as_deref().unwrap_or(message.json());
+        json = Some(Object::read(with_id)?.without("id"));
+    }
+    json
+}
+
+/// Returns the field with the id of the call of a call or an output.
+fn call_field(item: &Item<'_>) -> Option<&'static str> {
+    match item.kind {
+        Kind::Call(CallKind::McpApproval) => Some("id"),
+        Kind::Call(_) => Some("call_id"),
+        Kind::Output(CallKind::LocalShell) if item.fields.get("call_id").is_none() => Some("id"),
+        Kind::Output(kind) => Some(kind.answer_field()),
         _ => None,
     }
 }

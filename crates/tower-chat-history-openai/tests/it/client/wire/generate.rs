@@ -1,11 +1,14 @@
 //! Strategies for unusual but valid logs, requests and responses.
 
 use proptest::{prelude::*, sample::Index};
+use tower_chat_history::Message;
 
 /// A message as it is stored, and as a client resends it that knows only the fields of the format.
 #[derive(Clone, Debug)]
 pub(super) struct Logged {
     pub(super) json: String,
+    /// The message as it is sent in later prompts. It is the same, unless the arguments of a call are no object.
+    pub(super) sent: String,
     pub(super) resent: String,
 }
 
@@ -124,8 +127,13 @@ fn message(known: Vec<String>, content: Option<(String, String)>) -> impl Strate
         };
         let resent = format!("{{{}}}", with(content.as_ref().map(|(_, kept)| kept)).join(","));
         let all = [with(content.as_ref().map(|(content, _)| content)), unknown].concat();
-        object(all).prop_map(move |json| Logged { json, resent: resent.clone() })
+        object(all).prop_map(move |json| Logged { sent: sent(&json), json, resent: resent.clone() })
     })
+}
+
+/// Returns a message as later prompts have it: without lone surrogates.
+pub(super) fn sent(json: &str) -> String {
+    Message::from_json(json).unwrap().sendable().json().to_owned()
 }
 
 /// A content, and the part of it that a client keeps.
@@ -149,12 +157,22 @@ fn said(role: &'static str) -> impl Strategy<Value = Logged> {
     content().prop_flat_map(move |content| message(vec![format!("\"role\":\"{role}\"")], Some(content)))
 }
 
+/// Arguments that are sent as they are.
+const OBJECT: &str = r#"{ \"a\" :1.50}"#;
+
 fn calls(arguments: &[String]) -> impl Strategy<Value = Logged> + use<> {
+    let are_objects = arguments.iter().all(|arguments| arguments == OBJECT);
     let calls = arguments.iter().enumerate().map(|(at, arguments)| {
         format!(r#"{{"id":"c{at}","type":"function","function":{{"name":"f","arguments":"{arguments}"}}}}"#)
     });
     let calls = format!("\"tool_calls\":[{}]", calls.collect::<Vec<_>>().join(","));
-    message(vec![r#""role":"assistant""#.to_owned(), calls], None)
+    message(vec![r#""role":"assistant""#.to_owned(), calls], None).prop_map(move |logged| {
+        if are_objects {
+            return logged;
+        }
+        let message = Message::from_json(logged.json.as_str()).unwrap();
+        Logged { sent: message.sendable().json().to_owned(), ..logged }
+    })
 }
 
 fn result(of: usize) -> impl Strategy<Value = Logged> {
@@ -164,7 +182,8 @@ fn result(of: usize) -> impl Strategy<Value = Logged> {
 
 /// A question and its reply, perhaps with a round of tools in between.
 fn turn() -> impl Strategy<Value = Vec<Logged>> {
-    prop::collection::vec(text(), 0..3).prop_flat_map(|arguments| {
+    let arguments = prop_oneof![text(), Just(OBJECT.to_owned())];
+    prop::collection::vec(arguments, 0..3).prop_flat_map(|arguments| {
         let mut messages = vec![said("user").boxed()];
         if !arguments.is_empty() {
             messages.push(calls(&arguments).boxed());
@@ -255,7 +274,7 @@ fn events() -> impl Strategy<Value = (String, Option<Logged>)> {
         let last = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
         let body = format!("data: {first}\n\n{}data: {last}\n\ndata: [DONE]\n\n{tail}", events.concat());
         let json = format!(r#"{{"role":"assistant","content":"a{}"}}"#, texts.concat());
-        (body.replace('\n', end), Some(Logged { resent: json.clone(), json }))
+        (body.replace('\n', end), Some(Logged { sent: sent(&json), resent: json.clone(), json }))
     })
 }
 

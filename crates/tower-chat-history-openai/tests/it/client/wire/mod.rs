@@ -122,14 +122,18 @@ async fn check_calls(log: Vec<Logged>, calls: Vec<Call>) {
         let resent = resent(call, &log);
         let body = call.body.with(&resent);
         let (received, bytes) = sent_and_received(call, number, &store, &body).await;
-        let window: Vec<&str> = log.iter().map(|logged| logged.json.as_str()).collect();
+        let window: Vec<&str> = log.iter().map(|logged| logged.sent.as_str()).collect();
         let expected = if call.is_stateless() { body.clone() } else { call.body.sent(&resent, &window) };
         assert_eq!(received.body, expected);
         check_headers(call, &received);
         assert!(bytes == call.answer.pieces.concat(), "{bytes:?} is not {:?}", call.answer);
 
         if call.is_stored() {
-            log.extend(call.body.input.iter().map(|json| Logged { json: json.clone(), resent: json.clone() }));
+            log.extend(call.body.input.iter().map(|json| Logged {
+                json: json.clone(),
+                sent: generate::sent(json),
+                resent: json.clone(),
+            }));
             log.extend(call.answer.reply.clone());
         }
         let stored = conversation.messages().await.unwrap();

@@ -44,6 +44,11 @@ impl ModelLimits {
         self
     }
 
+    /// Returns these limits for a context window of at most this size.
+    pub(crate) fn at_most(self, tokens: u32) -> Self {
+        Self { context: self.context.min(tokens), ..self }
+    }
+
     /// Sets the longest reply. The default is the context window.
     #[must_use]
     pub const fn output(mut self, tokens: u32) -> Self {
@@ -52,24 +57,9 @@ impl ModelLimits {
     }
 }
 
-/// The limits of models. A model is found by its name, or by the beginning of its name: the entry `gpt-4o` also applies
-/// to `gpt-4o-2024-08-06`.
-///
-/// Upper and lower case are equal, and so are dot and hyphen (`claude-sonnet-4.5`). Prefixes and suffixes that gateways
-/// and clouds add are ignored: `openai/gpt-4o`, `models/gemini-2.5-pro`,
-/// `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-sonnet-4-5@20250929`, `gpt-oss-20b:free`, and for fine-tuned
-/// models `ft:gpt-4o:acme`.
-///
-/// The table has models of OpenAI, Anthropic, Google, Mistral, DeepSeek, xAI, Meta, Alibaba, Cohere, Amazon, Moonshot
-/// AI, Z.ai and MiniMax, as of October 2026, with the context windows of the makers' own services. Other services may
-/// have smaller ones. [`ContextBudget::model`](super::ContextBudget::model) adds a model.
-///
-/// Ollama's names (`qwen3:0.6b`, `gpt-oss:20b`) are not in the table, because Ollama's configuration sets the context
-/// window (`num_ctx` or `OLLAMA_CONTEXT_LENGTH`). Its default can be as small as 4,096 tokens, and Ollama truncates
-/// longer prompts without an error. Set the same number here with [`tokens`](super::ContextBudget::tokens),
-/// [`model`](super::ContextBudget::model) or [`unknown`](super::ContextBudget::unknown).
+/// The limits of models, as the [docs](super#table-of-models) describe.
 #[derive(Clone, Debug)]
-pub struct ModelTable(BTreeMap<String, Entry>);
+pub(crate) struct ModelTable(BTreeMap<String, Entry>);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -80,14 +70,13 @@ struct Entry {
 
 impl ModelTable {
     /// Creates the table of the models that this version knows.
-    #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let all = table::ALL.into_iter().flatten();
         Self(all.map(|(name, limits)| (normalized(name), Entry { limits: *limits, added: false })).collect())
     }
 
     /// Adds a model, or replaces its limits.
-    pub fn insert(&mut self, name: impl Into<String>, limits: ModelLimits) {
+    pub(crate) fn insert(&mut self, name: impl Into<String>, limits: ModelLimits) {
         self.0.insert(normalized(&name.into()), Entry { limits, added: true });
     }
 
@@ -96,14 +85,14 @@ impl ModelTable {
     /// # Errors
     ///
     /// Returns an error if the model's name begins with none of the table's names.
-    pub fn get(&self, model: &str) -> Result<ModelLimits, UnknownModel> {
+    pub(crate) fn get(&self, model: &str) -> Result<ModelLimits, UnknownModel> {
         let found = normalized_names(model).find_map(|name| self.longest_prefix(&name));
         found.ok_or_else(|| UnknownModel { model: model.to_owned() })
     }
 
     /// Returns the largest context window of all models in the table, in tokens.
-    #[must_use]
-    pub fn largest_context(&self) -> u32 {
+    #[cfg(feature = "config")]
+    pub(crate) fn largest_context(&self) -> u32 {
         self.0.values().map(|entry| entry.limits.context).max().unwrap_or_default()
     }
 

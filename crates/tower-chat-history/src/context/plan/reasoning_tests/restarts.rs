@@ -1,6 +1,6 @@
 //! Compactions of the provider, which stand for everything before them.
 
-use tower_chat_history_core::LoadLimit;
+use tower_chat_history_core::{LoadLimit, MediaCompat};
 
 use super::*;
 use crate::context::plan::next_cut;
@@ -135,7 +135,10 @@ fn the_cut_after_a_turn_depends_on_what_the_next_call_can_read() {
     let call = CallBudget { limits, sizes: PromptTokens::default() };
     let budget = FitBudget { call, watermarks, clear: None, trimmer: None, stores: true, cost: &cost };
     let window = world.window(world.cut());
-    let cut = |provider: &str| next_cut(&window, LoadLimit::default(), &budget, &Origin::unknown().provider(provider));
+    let cut = |provider: &str| {
+        let origin = Origin::unknown().provider(provider);
+        next_cut(&window, LoadLimit::default(), &budget, &origin, MediaCompat::new(), None)
+    };
     assert_eq!(cut("one"), None, "the prompt begins with the compaction");
     assert!(cut("two").unwrap().window_start > Seq::FIRST);
 }

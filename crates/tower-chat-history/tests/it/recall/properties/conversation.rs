@@ -141,7 +141,8 @@ impl Conversation {
             prop_assert!(!is_stable || context.starts_with(&prefix), "{report:?}");
         }
         let is_shown = report.recall.as_ref().is_some_and(|recall| recall.outcome.kind() == "shown");
-        let recalled = is_shown.then(|| window.last().unwrap().clone());
+        // A constant reply follows them.
+        let recalled = is_shown.then(|| window[window.len() - 2].clone());
         let TurnOutcome::Stored { seq, .. } = report.outcome else { return Ok(()) };
         if let Some(recalled) = &recalled {
             let stored = self.stored(seq).await.unwrap();

@@ -111,7 +111,7 @@ impl Worker {
                 Ok(run) => run,
                 Err(failed) if failed.source.is_retryable() => {
                     lost = true;
-                    *failed.run
+                    *failed.done
                 }
                 Err(failed) => return Ok(self.output.violation(format!("an expiry failed: {failed}"))?),
             };
@@ -166,7 +166,7 @@ impl Worker {
                 }
                 Err(failed) if failed.source.is_retryable() => {
                     lost = true;
-                    numbers += failed.receipt.removed.total();
+                    numbers += failed.done.removed.total();
                     tokio::time::sleep(super::super::PAUSE / 5).await;
                 }
                 Err(failed) => {

@@ -3,14 +3,14 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use test_providers::signing::SigningDialect;
 use tower_chat_history::{
     Message,
     dialect::{CallId, Dialect as _, Space},
 };
 
-use super::super::model::{SUMMARY, recalled};
+use super::super::model::{CONSTANT_REPLIES, SUMMARY, recalled};
 use crate::{
     exchange::{Conversation, Name},
     text::{Part, read, read_joined},
@@ -56,6 +56,9 @@ fn is_of(message: &Message, conversation: Conversation, seen: &mut HashSet<(Name
     if !["user", "model"].contains(&from) {
         return Some(["elsewhere", "?"].contains(&from) && element.get("level").is_some_and(Value::is_f64));
     }
+    if is_constant_reply(&element) {
+        return Some(true);
+    }
     let results = element.get("results").and_then(Value::as_array).into_iter().flatten();
     let mut is_new = |text: &str| {
         read(text).is_some_and(|(task, part)| task.conversation == conversation && seen.insert((task.name, part)))
@@ -72,6 +75,11 @@ fn is_of(message: &Message, conversation: Conversation, seen: &mut HashSet<(Name
                     || text.contains(&format!("{SUMMARY}{conversation}:")));
     }
     Some(are_right)
+}
+
+/// Returns true for a constant reply, which stands before a question.
+fn is_constant_reply(element: &Value) -> bool {
+    CONSTANT_REPLIES.iter().any(|text| *element == json!({"from": "model", "text": text}))
 }
 
 /// Returns true for the result of a call that was abandoned.
@@ -102,7 +110,6 @@ fn is_in(task: &crate::exchange::Task, conversation: Conversation) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use tower_chat_history::Role;
 
     use super::*;
@@ -126,6 +133,9 @@ mod tests {
         window.extend(asked(1, 4, Kind::Result));
         let abandoned = SigningDialect.abandoned(&CallId::new(Space(1), "call-w1-9-0"));
         window.push(Message::in_dialect(&SigningDialect, abandoned).unwrap());
+        for text in CONSTANT_REPLIES {
+            window.push(Message::compose(&SigningDialect, &Role::Assistant, text).unwrap());
+        }
         let text = asked(1, 5, Kind::Result).iter().flat_map(|message| message.texts()).collect::<Vec<_>>().join("\n");
         let lines = json!({"position": 0, "messages": [{"role": "user", "text": text}]});
         window.push(user(&format!("<earlier_messages note=\"x\">\n{lines}\n</earlier_messages>")));
@@ -145,5 +155,6 @@ mod tests {
         assert!(check(&[user("hello")], 1).is_err());
         let reply = Message::compose(&SigningDialect, &Role::Assistant, "A summary of c1: x").unwrap();
         assert!(check(&[reply], 1).is_err(), "only the user's messages have summaries");
+        assert!(check(&[user("[no reply]")], 1).is_err(), "only replies are constant");
     }
 }
